@@ -21,6 +21,7 @@ export interface BatchBody {
   readonly fields: JsonObject;
   /** The rows, serialized as in a `CreateBatchRequest`; empty if there are none. */
   readonly rows: Uint8Array;
+  readonly rowCount: number;
 }
 
 /** The result of parsing a body: the batch, or the error. */
@@ -60,7 +61,7 @@ export function parseBatch(raw: Uint8Array): ReadBatch {
     const message = create(CreateBatchRequestSchema, {
       rows: rows.map((row) => fromJson(BatchRowInputSchema, readRow(row))),
     });
-    return { fields, rows: toBinary(CreateBatchRequestSchema, message) };
+    return { fields, rows: toBinary(CreateBatchRequestSchema, message), rowCount };
   } catch (error) {
     if (error instanceof Refusal) return { reason: error.reason, sentence: error.message, rowCount };
     throw error;

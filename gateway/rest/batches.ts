@@ -124,7 +124,9 @@ export function batches(core: CoreClients): Endpoint[] {
       async handle({ body, options }) {
         const request = fromJson(CreateBatchRequestSchema, body.fields);
         if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
-        const { batch: staged, warnings } = await core.batches.createBatch(request, options);
+        // By which the core rejects it if it costs too much, before it reads the rows.
+        const headers = { ...options.headers, 'signpost-rows': String(body.rowCount) };
+        const { batch: staged, warnings } = await core.batches.createBatch(request, { ...options, headers });
         const batch = batchJson(present(staged));
         return {
           status: batch.status === 'completed' ? 201 : 202,

@@ -6,8 +6,9 @@ import { grouped } from '../../common/queues/grouped.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
+import { isStoredKey } from './idempotency.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS } from './plans.ts';
-import { MONTH, quotaExhausted, USED } from './usage.ts';
+import { beyondQuota, MONTH, quotaExhausted, USED } from './usage.ts';
 
 /** Outcome of admission for a known account: admitted, or rejected with the error for the caller. */
 export interface Admission {
@@ -237,6 +238,26 @@ export async function checkUnmetered(
   const rate = rateFrom(row);
   const rejection = missingFeature(account, features) ?? overRate(row, rate);
   return rejection ? { account, rate, rejection } : { account, rate };
+}
+
+/**
+ * Rejects a call that costs more requests than are left, before it is admitted: until it was refunded, other calls would
+ * lack its request, and its place among those of the last minute is not given back. Undefined for other calls, and if an
+ * answer is stored under the call's idempotency key, as a replay costs one request.
+ */
+export async function rejectBeyondQuota(
+  pool: Pool,
+  keyHash: Buffer,
+  features: readonly Feature[],
+  { cost, idempotencyKey }: { readonly cost: number; readonly idempotencyKey: string | null },
+): Promise<Admission | undefined> {
+  if (cost <= 1) return undefined;
+  const checked = await checkUnmetered(pool, keyHash, features);
+  if (!checked || checked.rejection) return undefined;
+  const rejection = beyondQuota(checked.rate, cost);
+  if (!rejection) return undefined;
+  if (idempotencyKey !== null && (await isStoredKey(pool, checked.account.id, idempotencyKey))) return undefined;
+  return { ...checked, rejection };
 }
 
 /** The error if the account's plan lacks one of the features. */

@@ -4,7 +4,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
 import { methodName } from '../../common/contract/method-name.ts';
-import { first, run, statement, withConnection } from '../../common/postgres/sql.ts';
+import { first, promptStatement, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { asFailure } from './as-failure.ts';
@@ -68,6 +68,17 @@ const find = statement<StoredAnswer>(
   `select ${listed(ANSWER_COLUMNS)} from idempotency
    where account_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
 );
+
+/** Index: idempotency_pkey. */
+const findKey = promptStatement(
+  'access_idempotency_find_key',
+  `select from idempotency where account_id = $1 and key = $2 and created_at > now() - interval '24 hours'`,
+);
+
+/** Whether an answer is stored under a key of the account. `accountId`: UUID. */
+export async function isStoredKey(pool: Pool, accountId: string, key: string): Promise<boolean> {
+  return (await first(pool, findKey, [accountId, key])) !== undefined;
+}
 
 /** Replaces a record that is older than 24 hours and not deleted yet. */
 const store = statement(

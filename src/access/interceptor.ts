@@ -20,7 +20,7 @@ import {
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
-import { admit, admitInGroups, checkUnmetered, missingFeature } from './admit.ts';
+import { admit, admitInGroups, checkUnmetered, missingFeature, rejectBeyondQuota } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey, peerKey, type Rate } from './caller.ts';
@@ -30,6 +30,7 @@ import { isForMembers, memberWithRole } from './member-role.ts';
 import type { RequestLog } from './request-log.ts';
 import { requirementsOf, type StandardCallers, standardService } from './requirements.ts';
 import type { ServiceTokens } from './service-token.ts';
+import { costOfRows } from './usage.ts';
 
 /**
  * Keys that are not known to be valid: how many are looked up at a time, fairly by the peer's address. A flood of made-up
@@ -104,11 +105,11 @@ export function access(options: {
     return standardCallers[standard] === 'everyone' || isLoopback(values.get(peerKey).address);
   }
 
-  /** `method`: the called method. `target`: the method whose requirements apply. */
+  /** `method`: the called method. `target`: the method whose requirements apply. `rows`: those of a batch, if known. */
   async function check(
     method: DescMethod,
     target: DescMethod,
-    { header, values, signal }: { header: Headers; values: ContextValues; signal: AbortSignal },
+    { header, values, signal, rows }: { header: Headers; values: ContextValues; signal: AbortSignal; rows: number },
   ): Promise<Caller> {
     const receivedAt = performance.now();
     const needs = requirementsOf(target);
@@ -128,10 +129,14 @@ export function access(options: {
     }
     const isKnown = knownKeys.has(token);
     const unmetered = requirementsOf(method).cost === Cost.NOTHING;
-    const lookUp = () => {
+    const lookUp = async () => {
       const hash = hashApiKey(token);
       if (unmetered) return checkUnmetered(pool, hash, needs.features);
       const commitBy = commitByIn(header);
+      const cost = needs.cost === Cost.PER_HUNDRED_ROWS ? costOfRows(rows) : 1;
+      const asked = { cost, idempotencyKey: header.get('idempotency-key') };
+      const rejected = await rejectBeyondQuota(pool, hash, needs.features, asked);
+      if (rejected) return rejected;
       return isKnown ? admitKnown(hash, needs.features, commitBy) : admit(pool, hash, needs.features, commitBy);
     };
     const admission = await (isKnown ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
@@ -170,13 +175,17 @@ export function access(options: {
       // These are checked as the method that their message names. Until then, only callers without credentials are
       // rejected.
       if (checkedByMessage(method)) identify(method, requestHeader, values);
-      else values.set(callerKey, await checkAndCount(method, method, { header: requestHeader, values, signal }));
+      else {
+        const call = { header: requestHeader, values, signal, rows: rowsIn(requestHeader) };
+        values.set(callerKey, await checkAndCount(method, method, call));
+      }
     },
     interceptor: (next) => async (request) => {
       const { contextValues: values, method, header, signal } = request;
       if (checkedByMessage(method)) {
         const target = targetMethod(request, options.methodNamed);
-        values.set(callerKey, await checkAndCount(method, target, { header, values, signal }));
+        const rows = !request.stream && isMessage(request.message, RefuseRequestSchema) ? request.message.rows : 0;
+        values.set(callerKey, await checkAndCount(method, target, { header, values, signal, rows }));
       }
       const caller = values.get(callerKey);
       if (caller.kind === 'anyone' && !isOpen(method, values)) {
@@ -205,6 +214,12 @@ export function access(options: {
 /** Whether a call can be checked only after its message is read, which is then a few kilobytes at most. */
 export function checkedByMessage(method: DescMethod): boolean {
   return method === AdmissionService.method.refuse || method === AdmissionService.method.authenticate;
+}
+
+/** The number of a batch's rows as gateways announce it, or 0: the rows themselves are read only after admission. */
+function rowsIn(header: Headers): number {
+  const announced = header.get('signpost-rows') ?? '';
+  return /^\d{1,9}$/.test(announced) ? Number(announced) : 0;
 }
 
 function targetMethod(

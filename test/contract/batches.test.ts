@@ -295,6 +295,34 @@ describe('POST /api/v1/batches', () => {
     expect((await codes(account)).total).toBe(201);
   });
 
+  test('batches that cost more than is left cost nothing, not even a place among the 120 requests of a minute', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 1n } });
+    for (let n = 0; n < 123; n += 3) {
+      const refused = await Promise.all([
+        post<Failure>(account, { rows: rowsOf(101) }),
+        post<Failure>(account, { rows: rowsOf(101) }, { 'idempotency-key': `${n}` }),
+        post<Failure>(account, { rows: rowsOf(101), name: 5 }),
+      ]);
+      for (const { status, body, headers } of refused) {
+        expect([status, body.error, headers.get('x-ratelimit-remaining')]).toEqual([
+          429,
+          expect.stringMatching(/^This call costs 2 requests, but 1 of the 1 requests of this month remain;/),
+          '1',
+        ]);
+      }
+    }
+    expect((await account.call('GET', '/folders')).status).toBe(200);
+  }, 60_000);
+
+  test('a replay costs 1 also if its batch would cost more than is left', async () => {
+    const account = await api.account({ overrides: { monthlyQuota: 4n } });
+    const key = { 'idempotency-key': 'one' };
+    expect((await post(account, { rows: rowsOf(201) }, key)).status).toBe(201);
+    const again = await post(account, { rows: rowsOf(201) }, key);
+    expect([again.status, again.headers.get('idempotent-replay')]).toEqual([201, 'true']);
+    expect(again.headers.get('x-ratelimit-remaining')).toBe('0');
+  });
+
   test('a key replays the original answer with its status, creates nothing and costs 1', async () => {
     const account = await api.account();
     const json = { rows: rowsOf(150) };
