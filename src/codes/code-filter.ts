@@ -88,13 +88,19 @@ export function testedCondition(filter: Filter): string {
 const isTypeIndexed = ({ state, type }: Filter) => state !== 'deleted' && type !== 'any' && type !== 'dynamic';
 
 /**
- * Case is folded as in names of labels: in lower case, `ΟΔΟΣ` would not be `οδος`, nor `STRASSE` `Straße`. `strpos` takes
- * 0.9 µs a code, `ilike` 1.2 µs.
+ * Compared like names of labels, in NFC and with case folded: in lower case, `ΟΔΟΣ` would not be `οδος`, nor `STRASSE`
+ * `Straße`. `strpos` takes 0.9 µs a code, `ilike` 1.2 µs.
  */
 function contains(parameter: string): string {
   // A subquery, so that the text is converted once and not for each code.
-  const text = `(select ${caseFolded(parameter)})`;
-  const column = (name: string) => caseFolded(`c.${name}`);
+  const text = `(select ${caseFolded(composed(parameter))})`;
+  const column = (name: string) => caseFolded(composed(`c.${name}`));
   return `(strpos(${column('name')}, ${text}) > 0 or strpos(${column('target_url')}, ${text}) > 0
-    or starts_with(${column('short_code')}, ${text})) is true`;
+    or starts_with(${caseFolded('c.short_code')}, ${text})) is true`;
+}
+
+/** Text in NFC. `normalize` takes 10 µs, more than all the rest, so it is left out where it would change nothing. */
+function composed(text: string): string {
+  return `case when octet_length(${text}) = char_length(${text}) or ${text} is nfc normalized then ${text}
+    else normalize(${text}, nfc) end`;
 }

@@ -50,6 +50,8 @@ describe('ListCodes with `search`', () => {
     ['ΟΔΟΣ', 'οδος'],
     ['Hauptstraße', 'STRASSE'],
     ['HAUPTSTRASSE', 'straße'],
+    ['Cafe\u0301 am Eck', 'CAF\u00c9 am'],
+    ['Caf\u00e9 am Eck', 'cafe\u0301 am'],
   ])('finds %s as %s, which are one name of a folder too', async (name, search) => {
     const { create, names } = await account();
     await create(name);
