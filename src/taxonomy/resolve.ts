@@ -133,14 +133,20 @@ async function findByReference(
   accountId: string,
   references: readonly string[],
 ): Promise<Labels> {
-  if (references.length === 0) return new Map();
-  const ids = references.map((reference) => decodeId(name, reference.trim()) ?? null);
-  return new Map(byReference(references, await run(on, find, [accountId, ids, references.map(searchName)])));
+  const sought = references.filter(canMatch);
+  if (sought.length === 0) return new Map();
+  const names = sought.map((reference) => reference.trim());
+  const ids = names.map((reference) => decodeId(name, reference) ?? null);
+  return new Map(byReference(sought, await run(on, find, [accountId, ids, names])));
 }
 
-/** Postgres rejects NUL even in a parameter; the empty name, which is searched for instead, matches no label. */
-function searchName(reference: string): string {
-  return reference.includes('\0') ? '' : reference.trim();
+/**
+ * Whether a label can have this name or id: none is empty or has control characters. A row of a batch may have 300,000 such
+ * references, which took Postgres 0.9 s, and it rejects NUL even in a parameter.
+ */
+function canMatch(reference: string): boolean {
+  const trimmed = reference.trim();
+  return trimmed !== '' && !/\p{Cc}/u.test(trimmed);
 }
 
 function byReference(references: readonly string[], matches: readonly MatchedLabel[]): [string, Label][] {
