@@ -8,7 +8,7 @@ import {
   type RefuseResponse,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { accountOf } from './caller.ts';
-import { isIdempotencyKey, once } from './idempotency.ts';
+import { isIdempotencyKey, keyReused, once } from './idempotency.ts';
 import { costOfRows, expectQuota, refundIfExhausted } from './usage.ts';
 
 /** Statuses of the rejections that a gateway may make itself. */
@@ -45,5 +45,7 @@ async function refuse(pool: Pool, request: RefuseRequest, context: HandlerContex
   }
   const { method } = AdmissionService;
   const call = { pool, accountId: accountOf(context).id, context, method: method.refuse, request, cost };
-  return once(call, () => Promise.reject(rejection));
+  await once(call, () => Promise.reject(rejection));
+  // What is stored is another method's response.
+  throw keyReused();
 }

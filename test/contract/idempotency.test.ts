@@ -216,6 +216,31 @@ describe('stored answers', () => {
   });
 });
 
+test('over RPC, a fingerprint that was sent with another method is a reused key', async () => {
+  const account = await api.account();
+  const call = async (method: string, message: object) => {
+    const response = await fetch(`http://127.0.0.1:${api.signpost.corePort}/signpost.${method}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${account.apiKey}`,
+        'content-type': 'application/json',
+        'idempotency-key': 'one',
+        'idempotency-fingerprint': 'AAAA',
+      },
+      body: JSON.stringify(message),
+    });
+    return [response.status, ((await response.json()) as { message?: string }).message];
+  };
+  const create = { targetUrl: TARGET };
+  expect(await call('codes.v1.CodesService/CreateCode', create)).toEqual([200, undefined]);
+  const reused = [409, 'This Idempotency-Key was used with a different request.'];
+  expect(await call('batches.v1.BatchesService/CreateBatch', { rows: [create] })).toEqual(reused);
+  const method = 'signpost.codes.v1.CodesService/CreateCode';
+  const refused = { method, reason: 'INVALID_FIELD', message: 'x' };
+  expect(await call('access.v1.AdmissionService/Refuse', refused)).toEqual(reused);
+  expect(await call('codes.v1.CodesService/CreateCode', create)).toEqual([200, undefined]);
+});
+
 describe('a key', () => {
   let pool: pg.Pool;
   beforeAll(() => {
