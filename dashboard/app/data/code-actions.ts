@@ -1,6 +1,12 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
-import { type Code, CodesService, UpdateOutcome } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import {
+  type Code,
+  CodesService,
+  type UpdateCodesRequestSchema,
+  UpdateOutcome,
+} from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { showToast } from '../components/toasts.tsx';
 import { useMessages } from '../messages/index.ts';
 import { refreshCodes } from './code-lists.ts';
@@ -9,16 +15,34 @@ import { useErrorText } from './error-text.ts';
 import { queryClient } from './queries.ts';
 import { transport } from './transport.ts';
 
-/** What is done with one code. Each tells what it did, or why not, and offers to take it back. */
+/**
+ * What is done with one code. Each tells what it did, or why not, and offers to take it back: that puts back what the change
+ * replaced, unless another person has changed it since.
+ */
 export interface CodeActions {
   setPaused(code: Code, paused: boolean): Promise<void>;
   rename(code: Code, name: string): Promise<void>;
-  /** `folder`: an id or a new name; undefined takes the code out of its folder. */
-  file(code: Code, folder: string | undefined, name: string): Promise<void>;
+  /** `folder`: an id or a new name; empty takes the code out of its folder. */
+  file(code: Code, folder: string): Promise<void>;
   /** `tags`: all that the code is to have, by name, of those that are shown. */
   tag(code: Code, tags: readonly string[]): Promise<void>;
   remove(code: Code): Promise<void>;
   restore(code: Code): Promise<void>;
+}
+
+/** What is changed as a whole: a folder by its id; empty for none, like a name. */
+interface Values {
+  readonly paused: boolean;
+  readonly name: string;
+  readonly folder: string;
+}
+
+/** A change that was made. */
+interface Change {
+  /** The code after it. */
+  readonly code: Code | undefined;
+  /** Takes it back; absent if nothing changed. */
+  readonly undo?: (() => Promise<void>) | undefined;
 }
 
 const client = createClient(CodesService, transport);
@@ -26,77 +50,103 @@ const client = createClient(CodesService, transport);
 export function useCodeActions(): CodeActions {
   const { codes } = useMessages();
   const errorText = useErrorText();
-  const run = async (call: () => Promise<unknown>, text: string, undo: () => Promise<void>) => {
+  /** Makes a change. `done` says what it did; undefined: another person has changed the same, so nothing was changed. */
+  const run = async (call: () => Promise<Change | undefined>, code: Code, done: (changed: Code) => string) => {
     try {
-      await call();
-      showToast(text, { undo: () => void undo() });
+      const change = await call();
+      if (!change) showToast(codes.done.notUndone(isolated(nameOfCode(code))), { kind: 'failed' });
+      else showToast(done(change.code ?? code), change.undo && { undo: () => void change.undo?.() });
     } catch (error) {
       showToast(errorText(error), { kind: 'failed' });
     } finally {
       await refreshCodes();
     }
   };
-  const actions: CodeActions = {
+  /** Sets one of the values. Undoing it sets the one before, expecting that the code still has the new one. */
+  const set = <Field extends keyof Values>(
+    code: Code,
+    field: Field,
+    value: Values[Field],
+    done: (changed: Code) => string,
+    expected?: Values[Field],
+  ): Promise<void> =>
+    run(
+      async () => {
+        const before = (await client.getCode({ id: code.id })).code ?? code;
+        if (expected !== undefined && valuesOf(before)[field] !== expected) return undefined;
+        const { code: changed = before } = await client.updateCode({
+          id: code.id,
+          // Without a value, the mask takes a code out of its folder.
+          ...(value !== '' && { [field]: value }),
+          updateMask: { paths: [field] },
+        });
+        const was = valuesOf(before)[field];
+        const is = valuesOf(changed)[field];
+        return { code: changed, ...(was !== is && { undo: () => set(changed, field, was, done, is) }) };
+      },
+      code,
+      done,
+    );
+  const tag = (code: Code, add: readonly string[], remove: readonly string[]): Promise<void> =>
+    run(
+      async () => {
+        const tags = (await client.getCode({ id: code.id })).code?.tags ?? code.tags;
+        const added = add.filter((name) => !tags.includes(name));
+        const removed = remove.filter((name) => tags.includes(name));
+        const isChanged = await update(code, { addTags: [...add], removeTags: [...remove] });
+        return { code, ...(isChanged && { undo: () => tag(code, removed, added) }) };
+      },
+      code,
+      () => codes.done.tagged(isolated(nameOfCode(code))),
+    );
+  const setDeleted = (code: Code, deleted: boolean): Promise<void> =>
+    run(
+      async () => {
+        const isChanged = await update(code, { deleted });
+        return { code, ...(isChanged && { undo: () => setDeleted(code, !deleted) }) };
+      },
+      code,
+      () => (deleted ? codes.done.deleted : codes.done.restored)(isolated(nameOfCode(code))),
+    );
+  /** Changes a code by a method that tells whether it did. */
+  const update = async ({ id }: Code, changes: MessageInitShape<typeof UpdateCodesRequestSchema>): Promise<boolean> => {
+    const { outcome, reason = '', message } = (await client.updateCodes({ ...changes, ids: [id] })).results[0] ?? {};
+    if (outcome === UpdateOutcome.CHANGED || outcome === UpdateOutcome.UNCHANGED)
+      return outcome === UpdateOutcome.CHANGED;
+    throw new Error(codes.bulk.refusals[reason] || message || codes.bulk.notFound);
+  };
+  return {
     setPaused: (code, paused) => {
       show({ ...code, paused });
-      return run(
-        () => client.updateCode({ id: code.id, paused, updateMask: { paths: ['paused'] } }),
-        (paused ? codes.done.paused : codes.done.resumed)(isolated(nameOfCode(code))),
-        () => actions.setPaused(code, !paused),
+      return set(code, 'paused', paused, (changed) =>
+        (changed.paused ? codes.done.paused : codes.done.resumed)(isolated(nameOfCode(changed))),
       );
     },
     rename: (code, name) => {
       show({ ...code, name });
-      return run(
-        () => client.updateCode({ id: code.id, name, updateMask: { paths: ['name'] } }),
-        name === '' ? codes.done.unnamed : codes.done.renamed(name),
-        () => actions.rename({ ...code, name }, code.name ?? ''),
+      return set(code, 'name', name, (changed) =>
+        changed.name ? codes.done.renamed(changed.name) : codes.done.unnamed,
       );
     },
-    file: (code, folder, name) =>
-      run(
-        () =>
-          client.updateCode({
-            id: code.id,
-            updateMask: { paths: ['folder'] },
-            ...(folder !== undefined && { folder }),
-          }),
-        folder === undefined
-          ? codes.done.unfiled(isolated(nameOfCode(code)))
-          : codes.done.filed(isolated(nameOfCode(code)), name),
-        () => actions.file({ ...code, folder: undefined }, code.folder?.id, code.folder?.name ?? ''),
-      ),
+    file: (code, folder) =>
+      set(code, 'folder', folder, (changed) => {
+        const name = isolated(nameOfCode(changed));
+        return changed.folder ? codes.done.filed(name, changed.folder.name) : codes.done.unfiled(name);
+      }),
     tag: (code, tags) => {
       show({ ...code, tags: [...tags] });
-      return run(
-        () => changeTags(code, tags, codes.bulk.notFound),
-        codes.done.tagged(isolated(nameOfCode(code))),
-        () => actions.tag({ ...code, tags: [...tags] }, code.tags),
-      );
+      // What other people have added or removed meanwhile stays so.
+      const added = tags.filter((name) => !code.tags.includes(name));
+      const removed = code.tags.filter((name) => !tags.includes(name));
+      return tag(code, added, removed);
     },
-    remove: (code) =>
-      run(
-        () => client.deleteCode({ id: code.id }),
-        codes.done.deleted(isolated(nameOfCode(code))),
-        () => actions.restore(code),
-      ),
-    restore: (code) =>
-      run(
-        () => client.restoreCode({ id: code.id }),
-        codes.done.restored(isolated(nameOfCode(code))),
-        () => actions.remove(code),
-      ),
+    remove: (code) => setDeleted(code, true),
+    restore: (code) => setDeleted(code, false),
   };
-  return actions;
 }
 
-/** Adds and removes the tags by which the lists differ: what other people have added or removed meanwhile stays so. */
-async function changeTags({ id, tags: before }: Code, tags: readonly string[], notFound: string): Promise<void> {
-  const addTags = tags.filter((tag) => !before.includes(tag));
-  const removeTags = before.filter((tag) => !tags.includes(tag));
-  const { results } = await client.updateCodes({ ids: [id], addTags, removeTags });
-  const { outcome, message } = results[0] ?? {};
-  if (outcome !== UpdateOutcome.CHANGED && outcome !== UpdateOutcome.UNCHANGED) throw new Error(message || notFound);
+function valuesOf({ paused, name, folder }: Code): Values {
+  return { paused, name: name ?? '', folder: folder?.id ?? '' };
 }
 
 /** Shows a change at once, before the core has made it; a failure reads the code again. */

@@ -84,6 +84,10 @@ export const codes: typeof en = {
     moreFailed: (formatted) => `… und ${formatted} weitere. Die CSV-Datei enthält alle.`,
     failures: 'Fehler herunterladen',
     notFound: 'Den Code gibt es nicht mehr.',
+    refusals: {
+      INVALID_FIELD: 'Ein Code hat höchstens 20 Tags.',
+      QR_LIMIT_REACHED: 'Alle Codes Ihres Tarifs sind in Gebrauch.',
+    },
     titles: {
       export: 'Codes werden gesammelt',
       folder: 'Codes werden verschoben',
@@ -124,5 +128,6 @@ export const codes: typeof en = {
     filed: (name, folder) => `${name} liegt in ${folder}.`,
     unfiled: (name) => `${name} liegt in keinem Ordner.`,
     tagged: (name) => `Die Tags von ${name} sind geändert.`,
+    notUndone: (name) => `Jemand anderes hat ${name} inzwischen geändert. Der Code bleibt, wie er jetzt ist.`,
   },
 };

@@ -82,6 +82,11 @@ export const codes = {
     moreFailed: (formatted: string) => `… and ${formatted} more. The CSV file has all of them.`,
     failures: 'Download failures',
     notFound: 'The code does not exist any more.',
+    /** Why the core does not change a code, by the reason that it gives. */
+    refusals: {
+      INVALID_FIELD: 'A code has at most 20 tags.',
+      QR_LIMIT_REACHED: 'All codes of your plan are in use.',
+    } as Readonly<Record<string, string>>,
     titles: {
       export: 'Collecting codes',
       folder: 'Moving codes',
@@ -121,5 +126,6 @@ export const codes = {
     filed: (name: string, folder: string) => `${name} is in ${folder}.`,
     unfiled: (name: string) => `${name} is not in a folder.`,
     tagged: (name: string) => `The tags of ${name} are changed.`,
+    notUndone: (name: string) => `Someone else has changed ${name} since. It stays as it is now.`,
   },
 };

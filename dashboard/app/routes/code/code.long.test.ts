@@ -126,6 +126,60 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('does not undo a name, a folder or a pause that another person has changed since', async () => {
+    const codes = pages.client(CodesService);
+    const { id } = await newCode('Shared');
+    const read = async () => (await codes.getCode({ id })).code;
+    const page = await pages.open(`/codes/${id}`);
+    const undo = async (change: string) => {
+      await page.getByRole('status').filter({ hasText: change }).getByRole('button', { name: 'Undo' }).click();
+      await page.getByText('Someone else has changed').waitFor();
+      await page.getByRole('button', { name: 'Dismiss' }).last().click();
+    };
+    await press(page, 'Rename');
+    await page.getByRole('textbox', { name: 'Name of the code' }).fill('Mine');
+    await page.keyboard.press('Enter');
+    await page.getByText('The name is now Mine.').waitFor();
+    await codes.updateCode({ id, name: 'Theirs', updateMask: { paths: ['name'] } });
+    await undo('The name is now Mine.');
+    expect((await read())?.name).toBe('Theirs');
+
+    await press(page, 'Change folder');
+    await page.keyboard.type('My folder');
+    await page.getByRole('option', { name: 'My folder' }).click();
+    await page.getByText('is in My folder.').waitFor();
+    await codes.updateCode({ id, folder: 'Their folder', updateMask: { paths: ['folder'] } });
+    await undo('is in My folder.');
+    expect((await read())?.folder?.name).toBe('Their folder');
+
+    await press(page, 'Pause');
+    await page.getByText('is paused.').waitFor();
+    await codes.updateCode({ id, paused: false, updateMask: { paths: ['paused'] } });
+    await undo('is paused.');
+    expect((await read())?.paused).toBe(false);
+    await page.close();
+  });
+
+  test('undoes its own change only: back to what another person had set meanwhile', async () => {
+    const codes = pages.client(CodesService);
+    const { id } = await newCode('Seen');
+    const read = async () => (await codes.getCode({ id })).code;
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('heading', { level: 1, name: 'Seen' }).waitFor();
+    await codes.updateCode({ id, name: 'Theirs', paused: true, updateMask: { paths: ['name', 'paused'] } });
+    await press(page, 'Pause');
+    await page.getByText('is paused.').waitFor();
+    expect(await page.getByRole('button', { name: 'Undo' }).count()).toBe(0);
+    await press(page, 'Rename');
+    await page.getByRole('textbox', { name: 'Name of the code' }).fill('Mine');
+    await page.keyboard.press('Enter');
+    await page.getByText('The name is now Mine.').waitFor();
+    await press(page, 'Undo');
+    await expect.poll(async () => (await read())?.name).toBe('Theirs');
+    expect((await read())?.paused).toBe(true);
+    await page.close();
+  });
+
   test('saves no condition without a value, and moves errors with their rules', async () => {
     const code = await newCode('Rules');
     const page = await pages.open(`/codes/${code.id}`);

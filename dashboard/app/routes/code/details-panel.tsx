@@ -22,7 +22,6 @@ export function DetailsPanel({ code }: { readonly code: Code }) {
   const folders = useFolders();
   const tags = useTags();
   const { details } = texts;
-  const folderNames = new Map(folders.data?.folders.map(({ id, name }) => [id, name]));
   const kinds: Readonly<Record<CodeType, string>> = {
     [CodeType.UNSPECIFIED]: '',
     [CodeType.DYNAMIC]: codes.kinds.dynamic,
@@ -47,11 +46,11 @@ export function DetailsPanel({ code }: { readonly code: Code }) {
                   label={details.folder}
                   options={[
                     { id: '', label: codes.unfiled },
-                    ...[...folderNames].map(([id, label]) => ({ id, label })),
+                    ...(folders.data?.folders ?? []).map(({ id, name }) => ({ id, label: name })),
                   ]}
                   value={[code.folder?.id ?? '']}
-                  onChange={([id = '']) => void actions.file(code, id || undefined, folderNames.get(id) ?? '')}
-                  onCreate={(name) => void actions.file(code, name, name)}
+                  onChange={([id = '']) => void actions.file(code, id)}
+                  onCreate={(name) => void actions.file(code, name)}
                 >
                   <IconButton icon={Pencil} label={details.changeFolder} />
                 </Picker>
