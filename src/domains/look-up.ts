@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import { type DomainEntity, txtName, txtValue } from './domain.ts';
+import { DOMAIN_PROBLEMS } from './problems.ts';
 
 /** What domains have to resolve to, and the resolvers that are queried. */
 export interface Platform {
@@ -66,10 +67,10 @@ export async function lookUp(
 async function proofProblem(resolver: Resolver, hostname: string, token: string): Promise<string> {
   const name = txtName(hostname);
   const records = await recordsOf(resolver.resolveTxt(name));
-  if (records.length === 0) return `There is no TXT record at ${name} yet.`;
+  if (records.length === 0) return DOMAIN_PROBLEMS.noTxt(name);
   // A long text may be split into several strings of one record.
   const matches = records.some((strings) => strings.join('').trim() === txtValue(token));
-  return matches ? '' : `The TXT record at ${name} does not contain ${txtValue(token)}.`;
+  return matches ? '' : DOMAIN_PROBLEMS.otherTxt(name, txtValue(token));
 }
 
 async function addressProblem(resolver: Resolver, hostname: string, platform: Platform): Promise<string> {
@@ -85,15 +86,13 @@ async function addressProblem(resolver: Resolver, hostname: string, platform: Pl
     recordsOf(resolver.resolve6(hostname)),
   ]);
   const addresses = [...four, ...six];
-  const remedy = `Make ${hostname} a CNAME for ${platform.host}${
-    platform.addresses.length > 0 ? `, or give it only the addresses ${platform.addresses.join(', ')}` : ''
-  }.`;
-  if (addresses.length === 0) return `${hostname} has no address yet. ${remedy}`;
+  const remedy = DOMAIN_PROBLEMS.remedy(hostname, platform.host, platform.addresses);
+  if (addresses.length === 0) return DOMAIN_PROBLEMS.noAddress(hostname, remedy);
   const platformAddresses = new BlockList();
   for (const address of platform.addresses) platformAddresses.addAddress(address, familyOf(address));
   // A single foreign address fails the scans of all clients that pick it.
   const foreign = addresses.filter((address) => !platformAddresses.check(address, familyOf(address)));
-  return foreign.length === 0 ? '' : `${hostname} resolves to ${foreign.slice(0, 4).join(', ')}. ${remedy}`;
+  return foreign.length === 0 ? '' : DOMAIN_PROBLEMS.foreignAddresses(hostname, foreign.slice(0, 4), remedy);
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {

@@ -8,6 +8,7 @@ import { connectionOf, ormTransactionWithin } from '../db/orm-transaction.ts';
 import { domainLive } from '../events/events.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
 import type { DnsResult } from './look-up.ts';
+import { DOMAIN_PROBLEMS } from './problems.ts';
 import { publishHost } from './publish-host.ts';
 
 /** Identifies a domain by UUIDs. */
@@ -55,7 +56,7 @@ export async function applyDnsResult(
       : domain;
   } catch (error) {
     if (!(error instanceof UniqueConstraintViolationException)) throw error;
-    const problem = 'Another account has verified this hostname and must remove it first.';
+    const problem = DOMAIN_PROBLEMS.otherAccount;
     return applyDnsResult(
       orm,
       key,

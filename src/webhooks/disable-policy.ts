@@ -4,13 +4,12 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement, transactionWithin } from '../../common/postgres/sql.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import { TEST_EVENT } from './deliveries.ts';
+import { DISABLE_REASONS } from './disable-reasons.ts';
 import { disableEndpoint } from './endpoints.ts';
 import { type DeliveryResult, type LeasedEndpointRow, LONG_MS } from './queue.ts';
 import { DISABLE_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
-const TEST_FAILED = 'Its test event failed.';
-const FAILED_FOR_DAYS = 'All deliveries failed for five days.';
 
 /** Scans all endpoints, once an hour. Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
 const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'verified_at'>>(
@@ -35,11 +34,12 @@ export function reasonToDisable(
   { verified_at, failing_ms }: Pick<LeasedEndpointRow, 'verified_at' | 'failing_ms'>,
   results: readonly Pick<DeliveryResult, 'status' | 'newStatus'>[],
 ): string | undefined {
-  if (results.some(({ status }) => status === GONE)) return 'It answered 410 Gone.';
+  if (results.some(({ status }) => status === GONE)) return DISABLE_REASONS.gone;
   // Nothing but test events is sent to it, so its other deliveries would stay pending for ever.
-  if (verified_at === null && results.some(({ newStatus }) => newStatus === 'failed')) return TEST_FAILED;
+  if (verified_at === null && results.some(({ newStatus }) => newStatus === 'failed'))
+    return DISABLE_REASONS.testFailed;
   if (failing_ms === null || failing_ms < DISABLE_AFTER_MS) return undefined;
-  return FAILED_FOR_DAYS;
+  return DISABLE_REASONS.failedForDays;
 }
 
 /** Disables an endpoint, and records that in the account's audit log; does nothing if it is disabled already. */
@@ -64,6 +64,11 @@ export async function disableAndAudit(
  */
 export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
   for (const row of await run(pool, idle, [DISABLE_AFTER_MS])) {
-    await disableAndAudit(pool, row, row.verified_at === null ? TEST_FAILED : FAILED_FOR_DAYS, logger);
+    await disableAndAudit(
+      pool,
+      row,
+      row.verified_at === null ? DISABLE_REASONS.testFailed : DISABLE_REASONS.failedForDays,
+      logger,
+    );
   }
 }

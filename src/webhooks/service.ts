@@ -14,6 +14,7 @@ import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
+import { DISABLE_REASONS } from './disable-reasons.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {
   disableEndpoint,
@@ -30,8 +31,6 @@ import {
 import type { EndpointEntity } from './entities.ts';
 import type { Seal } from './seal.ts';
 import { newSecret } from './signature.ts';
-
-const SWITCHED_OFF = 'It was switched off.';
 
 export interface WebhooksOptions {
   readonly database: Database;
@@ -105,8 +104,8 @@ export function webhooksService({
         if (events !== undefined) endpoint.events = events;
         if (enabled) endpoint.disabledReason = null;
         else if (wasEnabled) {
-          endpoint.disabledReason = SWITCHED_OFF;
-          await disableEndpoint(tx, accountId, id, SWITCHED_OFF);
+          endpoint.disabledReason = DISABLE_REASONS.switchedOff;
+          await disableEndpoint(tx, accountId, id, DISABLE_REASONS.switchedOff);
         }
         // The host at the new URL has not agreed to receive events, and one that stopped responding may no longer do
         // so. The endpoint is treated as a new one, which is disabled after another five days of failures.

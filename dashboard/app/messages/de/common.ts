@@ -1,4 +1,5 @@
 import type { common as en } from '../en/common.ts';
+import { coreSentence } from './core-sentences.ts';
 
 /** What is wrong with a field, by its name in the API. */
 const FIELDS: Readonly<Record<string, string>> = {
@@ -37,6 +38,7 @@ export const common: typeof en = {
   confirmName: (name) => `Zur Bestätigung „${name}“ eingeben`,
   discard: { title: 'Eingaben verwerfen?', text: 'Sie sind noch nicht gespeichert.', action: 'Verwerfen' },
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
+  coreSentence,
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`,
   reasons: {

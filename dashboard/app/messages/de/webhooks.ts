@@ -68,7 +68,7 @@ export const webhooks: typeof en = {
   lastAnswer: 'Letzte Antwort',
   created: 'Angelegt',
   nextAttempt: (when) => `nächster Versuch ${when}`,
-  none: 'noch keiner',
+  none: 'noch keine',
   resend: 'Erneut senden',
   resendOf: (event) => `Erneut senden: ${event}`,
   resent: 'Wird erneut gesendet',

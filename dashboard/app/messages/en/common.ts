@@ -31,6 +31,8 @@ export const common = {
   confirmName: (name: string) => `Type “${name}” to confirm`,
   discard: { title: 'Discard what you have entered?', text: 'It has not been saved.', action: 'Discard' },
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
+  /** A sentence that the core has stored, as about the last check of a domain. */
+  coreSentence: (sentence: string) => sentence,
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */
   invalid: (_field: string, sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1),

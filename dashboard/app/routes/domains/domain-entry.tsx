@@ -23,7 +23,7 @@ function shownState(state: DomainState) {
 
 /** One domain: its state; while it is not live, what is missing and the records to set. */
 export function DomainEntry({ domain, mayChange }: { readonly domain: Domain; readonly mayChange: boolean }) {
-  const { domains: texts } = useMessages();
+  const { domains: texts, common } = useMessages();
   const format = useFormat();
   const relativeTime = useRelativeTime();
   const { key, look } = shownState(domain.state);
@@ -56,7 +56,7 @@ export function DomainEntry({ domain, mayChange }: { readonly domain: Domain; re
               texts.notChecked
             ) : (
               <>
-                <strong>{texts.lastCheck}</strong> {domain.problem}
+                <strong>{texts.lastCheck}</strong> {common.coreSentence(domain.problem)}
               </>
             )}
           </p>

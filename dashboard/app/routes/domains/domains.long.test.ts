@@ -58,9 +58,11 @@ describe.skipIf(!CHROMIUM)('domains', () => {
   });
 
   test('can be seen by a viewer, in German, without buttons to change them', async () => {
-    await pages.client(DomainsService).addDomain({ hostname: 'karte.example.com' });
+    const { domain } = await pages.client(DomainsService).addDomain({ hostname: 'karte.example.com' });
+    await pages.client(DomainsService).verifyDomain({ id: domain?.id ?? '' });
     const page = await pages.open('/domains', { role: Role.VIEWER, context: { locale: 'de-DE' } });
     await page.getByText('Wartet auf den TXT-Eintrag', { exact: true }).waitFor();
+    await page.getByText('Bei _signpost.karte.example.com gibt es noch keinen TXT-Eintrag.').waitFor();
     expect(await page.getByRole('button', { name: /hinzufügen|prüfen|entfernen/ }).count()).toBe(0);
     await expectAccessible(page);
     await page.close();

@@ -48,6 +48,7 @@ function keyOf(concern: Concern): string {
 
 function ConcernEntry({ concern }: { readonly concern: Concern }) {
   const {
+    common,
     overview: { attention: texts },
   } = useFirstMessages();
   const format = useFormat();
@@ -58,7 +59,7 @@ function ConcernEntry({ concern }: { readonly concern: Concern }) {
       <Entry
         look={isFailing ? 'danger' : 'warning'}
         text={isFailing ? texts.domainFailing(hostname) : texts.domainWaiting(hostname)}
-        note={problem}
+        note={common.coreSentence(problem)}
         link={<Link to="/domains">{texts.domainAction}</Link>}
       />
     );
@@ -102,6 +103,7 @@ function EndpointEntry({
   readonly endpoint: Endpoint;
 }) {
   const {
+    common,
     overview: { attention: texts },
   } = useFirstMessages();
   const relativeTime = useRelativeTime();
@@ -110,7 +112,12 @@ function EndpointEntry({
       ? texts.endpointFailing(hostOf(url), relativeTime(failingSince))
       : texts.endpointDisabled(hostOf(url));
   return (
-    <Entry look={enabled ? 'warning' : 'danger'} text={text} note={disabledReason} link={<EndpointLink id={id} />} />
+    <Entry
+      look={enabled ? 'warning' : 'danger'}
+      text={text}
+      note={common.coreSentence(disabledReason)}
+      link={<EndpointLink id={id} />}
+    />
   );
 }
 

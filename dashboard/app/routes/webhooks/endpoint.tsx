@@ -20,7 +20,7 @@ const REFRESH_MS = 5_000;
 
 /** One endpoint: whether events reach it, what was sent, and what it answered. */
 export function EndpointPage() {
-  const { webhooks: texts, shell } = useMessages();
+  const { webhooks: texts, shell, common } = useMessages();
   const { endpointId } = route.useParams();
   const relativeTime = useRelativeTime();
   const mayChange = useMay('admin');
@@ -42,7 +42,7 @@ export function EndpointPage() {
             <>
               <div className={styles.state}>
                 <EndpointState endpoint={endpoint} />
-                {endpoint.disabledReason && <span>{endpoint.disabledReason}</span>}
+                {endpoint.disabledReason && <span>{common.coreSentence(endpoint.disabledReason)}</span>}
                 {failingSince && <span className={styles.note}>{texts.failingSince(relativeTime(failingSince))}</span>}
                 {!failingSince && verifiedAt && (
                   <span className={styles.note}>{texts.verifiedSince(relativeTime(verifiedAt))}</span>
