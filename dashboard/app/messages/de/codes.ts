@@ -75,6 +75,7 @@ export const codes: typeof en = {
     undone: 'Die Änderung ist rückgängig gemacht.',
     notUndone: (count, formatted) =>
       `${formatted} ${count === 1 ? 'Code konnte' : 'Codes konnten'} nicht zurückgesetzt werden.`,
+    changedSince: 'Jemand anderes hat das inzwischen geändert.',
     stopped: 'Angehalten.',
     done: (changed, formatted) => `${formatted} ${changed === 1 ? 'Code' : 'Codes'} geändert.`,
     nothing: 'Nichts zu ändern: Die Codes waren schon so.',

@@ -35,6 +35,7 @@ export const labels: typeof en = {
   taken: (name) => `„${name}“ gibt es schon. Sie können die beiden stattdessen zusammenführen.`,
   mergeWith: (name) => `Mit „${name}“ zusammenführen`,
   renamed: (name) => `In „${name}“ umbenannt.`,
+  notUndone: (name) => `Jemand anderes hat „${name}“ inzwischen umbenannt oder gelöscht. Nichts wurde geändert.`,
   mergeTitle: (name) => `„${name}“ mit anderem zusammenführen`,
   mergeInto: 'Behalten',
   mergeFolderEffect: (count, formatted, from, into) =>

@@ -73,6 +73,7 @@ export const codes = {
     undone: 'The change is undone.',
     notUndone: (count: number, formatted: string) =>
       `${formatted} ${count === 1 ? 'code' : 'codes'} could not be changed back.`,
+    changedSince: 'Someone else has changed that since.',
     stopped: 'Stopped.',
     done: (changed: number, formatted: string) => `${formatted} ${changed === 1 ? 'code' : 'codes'} changed.`,
     nothing: 'Nothing to change: the codes were like this already.',

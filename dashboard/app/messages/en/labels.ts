@@ -35,6 +35,7 @@ export const labels = {
   taken: (name: string) => `“${name}” exists already. The two can be merged instead.`,
   mergeWith: (name: string) => `Merge into “${name}”`,
   renamed: (name: string) => `Renamed to “${name}”.`,
+  notUndone: (name: string) => `Someone else has renamed or deleted “${name}” since. Nothing was changed.`,
   mergeTitle: (name: string) => `Merge “${name}” into another`,
   mergeInto: 'Keep',
   mergeFolderEffect: (count: number, formatted: string, from: string, into: string) =>

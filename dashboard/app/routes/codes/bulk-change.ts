@@ -7,6 +7,7 @@ import {
   UpdateOutcome,
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 
 /** Codes per call of UpdateCodes: the most that it takes. */
@@ -57,8 +58,15 @@ export async function changeCodes(
   return tally.result();
 }
 
-/** Takes a change back: each code gets what it had before. */
-export async function undoChange(change: BulkChange, before: readonly Code[]): Promise<BulkResult> {
+/**
+ * Takes a change back: each code gets what it had before, unless another person has filed it elsewhere or changed its target
+ * since. Those fail with `changedSince`.
+ */
+export async function undoChange(
+  change: BulkChange,
+  before: readonly Code[],
+  changedSince: string,
+): Promise<BulkResult> {
   const tally = new Tally();
   const none = { onProgress: () => undefined, signal: new AbortController().signal };
   const set = (undoing: BulkChange, codes = before) => run(undoing, pagesOf(codes), tally, none);
@@ -71,17 +79,42 @@ export async function undoChange(change: BulkChange, before: readonly Code[]): P
       await set({ kind: 'addTag', tag: change.tag });
       break;
     case 'folder':
-      for (const [folder, codes] of Map.groupBy(before, (code) => code.folder?.id ?? 'none')) {
-        await set({ kind: 'folder', folder }, codes);
-      }
-      break;
     case 'retarget':
-      await retarget(before, (code) => code.targetUrl ?? '', '', tally, none).catch((error) => tally.broke(error));
+      try {
+        const codes = await unchangedSince(change, before, changedSince, tally);
+        if (change.kind === 'retarget') await retarget(codes, (code) => code.targetUrl ?? '', '', tally, none);
+        else {
+          const byFolder = Map.groupBy(codes, (code) => code.folder?.id ?? 'none');
+          for (const [folder, each] of byFolder) await set({ kind: 'folder', folder }, each);
+        }
+      } catch (error) {
+        tally.broke(error);
+      }
       break;
     default:
       await set({ kind: opposite[change.kind] });
   }
   return tally.result();
+}
+
+/** The codes that still have what the change gave them, as they were before it; the others count as failed. */
+async function unchangedSince(
+  change: BulkChange & { kind: 'folder' | 'retarget' },
+  before: readonly Code[],
+  changedSince: string,
+  tally: Tally,
+): Promise<Code[]> {
+  const now = await readCodes(before.map(({ id }) => id));
+  const has = ({ folder, targetUrl }: Code) => {
+    if (change.kind === 'retarget') return targetUrl === change.url;
+    return change.folder === 'none' ? !folder : folder?.id === change.folder || folder?.name === change.folder;
+  };
+  return before.filter((code) => {
+    const found = now.get(code.id);
+    if (found && has(found)) return true;
+    tally.failed(code, found ? changedSince : '');
+    return false;
+  });
 }
 
 async function* pagesOf(codes: readonly Code[]): AsyncGenerator<readonly Code[]> {
@@ -199,6 +232,7 @@ async function retarget(
   tally: Tally,
   { onProgress, signal }: RunOptions,
 ): Promise<void> {
+  if (codes.length === 0) return;
   const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
   const { change } = await targetsClient.changeTargets({ rows, note });
   const id = change?.id ?? '';

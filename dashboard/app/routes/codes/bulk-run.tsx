@@ -44,7 +44,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     job.kind !== 'export' && before.length === changed && changed > 0;
   const undo = async ({ before }: BulkResult) => {
     if (job.kind === 'export') return;
-    const undone = await undoChange(job, before);
+    const undone = await undoChange(job, before, bulk.changedSince);
     const missed = before.length - undone.changed - undone.unchanged;
     if (missed === 0) showToast(bulk.undone);
     else {

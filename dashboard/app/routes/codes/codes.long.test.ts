@@ -73,8 +73,8 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('button', { name: 'Move to folder' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('searchbox', { name: 'Find: Move to folder' }).waitFor();
-    await page.keyboard.type('Menus');
-    await page.getByRole('option', { name: 'Create “Menus”' }).waitFor();
+    await page.keyboard.type('Both menus');
+    await page.getByRole('option', { name: 'Create “Both menus”' }).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.getByText('2 codes changed.').waitFor();
@@ -141,6 +141,42 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect((await codeOf('Dinner menu')).paused).toBe(false);
     await pages.client(CodesService).restoreCode({ id });
     await pages.client(CodesService).updateCode({ id, paused: false, updateMask: { paths: ['paused'] } });
+  });
+
+  test('does not undo the folder or target of a code that another person has changed since', async () => {
+    const codes = pages.client(CodesService);
+    const ids = await Promise.all(['Lunch menu', 'Dinner menu'].map(async (name) => (await codeOf(name)).id));
+    const page = await pages.open('/codes?q=menu');
+    const undo = async () => {
+      await page.getByText('2 codes changed.').waitFor();
+      await codes.updateCode({
+        id: ids[0] ?? '',
+        folder: 'Theirs',
+        targetUrl: 'https://example.com/theirs',
+        updateMask: { paths: ['folder', 'target_url'] },
+      });
+      await page.getByRole('button', { name: 'Undo' }).press('Enter');
+      await page.getByText('1 code could not be changed back. Someone else has changed that since.').waitFor();
+      await page.getByRole('button', { name: 'Dismiss' }).last().press('Enter');
+    };
+    const { targetUrl } = await codeOf('Dinner menu');
+    await page.getByText('2 codes').first().waitFor();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Move to folder' }).press('Enter');
+    await page.keyboard.type('Both menus');
+    await page.getByRole('option', { name: 'Create “Both menus”' }).click();
+    await undo();
+    expect((await codeOf('Lunch menu')).folder?.name).toBe('Theirs');
+    expect((await codeOf('Dinner menu')).folder).toBeUndefined();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Change target' }).press('Enter');
+    await page.getByRole('textbox', { name: 'New target' }).fill('https://example.com/mine');
+    await page.keyboard.press('Enter');
+    await undo();
+    expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/theirs');
+    expect((await codeOf('Dinner menu')).targetUrl).toBe(targetUrl);
+    await codes.updateCodes({ ids, folder: 'none' });
+    await page.close();
   });
 
   test('gives codes back what they had last, also if it has changed since they were selected', async () => {

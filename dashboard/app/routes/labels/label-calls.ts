@@ -1,6 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { CodesService, UpdateOutcome } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 
 /** A folder or tag. */
@@ -25,13 +26,21 @@ export function rename(kind: LabelKind, id: string, name: string): Promise<unkno
   return kind === 'folder' ? taxonomy.renameFolder({ id, name }) : taxonomy.renameTag({ id, name });
 }
 
+/** Gives a folder or tag its name back. Returns false, and changes nothing, if it is not called `from` any more. */
+export async function undoRename(kind: LabelKind, id: string, from: string, name: string): Promise<boolean> {
+  const all = kind === 'folder' ? (await taxonomy.listFolders({})).folders : (await taxonomy.listTags({})).tags;
+  if (all.find((label) => label.id === id)?.name !== from) return false;
+  await rename(kind, id, name);
+  return true;
+}
+
 export function merge(kind: LabelKind, id: string, into: string): Promise<unknown> {
   return kind === 'folder' ? taxonomy.mergeFolders({ id, into }) : taxonomy.mergeTags({ id, into });
 }
 
 /**
- * Deletes a folder or tag. Resolves to what puts it back on its codes, and tells how many of them could not get it; undefined
- * if it had too many.
+ * Deletes a folder or tag. Resolves to what puts it back on its codes, and tells how many of them could not get it, as those
+ * that were filed elsewhere meanwhile; undefined if it had too many.
  */
 export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<number>) | undefined> {
   const ids = label.codeCount <= MAX_UNDONE ? await codesOf(kind, label.id) : [];
@@ -40,9 +49,14 @@ export async function remove(kind: LabelKind, label: Label): Promise<(() => Prom
   if (ids.length === 0 || ids.length > MAX_UNDONE) return undefined;
   const labelled = kind === 'folder' ? { folder: label.name } : { addTags: [label.name] };
   return async () => {
-    const { results } = await codes.updateCodes({ ids, ...labelled });
-    return results.filter(({ outcome }) => outcome !== UpdateOutcome.CHANGED && outcome !== UpdateOutcome.UNCHANGED)
-      .length;
+    const now = kind === 'folder' ? await readCodes(ids) : undefined;
+    const unfiled = now ? ids.filter((id) => now.has(id) && !now.get(id)?.folder) : ids;
+    if (unfiled.length === 0) return ids.length;
+    const { results } = await codes.updateCodes({ ids: unfiled, ...labelled });
+    const done = results.filter(
+      ({ outcome }) => outcome === UpdateOutcome.CHANGED || outcome === UpdateOutcome.UNCHANGED,
+    );
+    return ids.length - done.length;
   };
 }
 

@@ -114,6 +114,31 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     expect(await tagsNow()).toContainEqual(['snow', 1]);
   });
 
+  test('keep what another person has made of them since, whatever is undone', async () => {
+    const { code } = await create('Winter');
+    const page = await pages.open('/folders-and-tags');
+    await act(page, 'Winter', 'Rename');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('Glacier');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Glacier' }).waitFor();
+    const taxonomy = pages.client(TaxonomyService);
+    const { id = '' } = (await taxonomy.listFolders({})).folders.find(({ name }) => name === 'Glacier') ?? {};
+    await taxonomy.renameFolder({ id, name: 'Ice' });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('Someone else has renamed or deleted “Glacier” since.').waitFor();
+    await act(page, 'Ice', 'Delete');
+    await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
+    await page.getByText('“Ice” was deleted.').waitFor();
+    await pages.client(CodesService).updateCodes({ ids: [code?.id ?? ''], folder: 'Theirs' });
+    await page.getByRole('button', { name: 'Undo' }).last().press('Enter');
+    await page.getByText('1 code could not get “Ice” back.').waitFor();
+    expect((await pages.client(CodesService).getCode({ id: code?.id ?? '' })).code?.folder?.name).toBe('Theirs');
+    await taxonomy.deleteFolder({
+      id: (await taxonomy.listFolders({})).folders.find(({ name }) => name === 'Theirs')?.id ?? '',
+    });
+  });
+
   test('are found by typing, and lead to their codes', async () => {
     const page = await pages.open('/folders-and-tags');
     await page.getByRole('searchbox', { name: 'Search folders and tags' }).fill('SPR');

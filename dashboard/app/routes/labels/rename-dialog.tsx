@@ -9,7 +9,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { reasonOf, useErrorText } from '../../data/error-text.ts';
 import { useMessages } from '../../messages/index.ts';
-import { type Label, type LabelKind, rename } from './label-calls.ts';
+import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
 
 interface RenameDialogProps {
   readonly kind: LabelKind;
@@ -43,8 +43,10 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
         return;
       }
       const failed = (error: unknown) => showToast(errorText(error), { kind: 'failed' });
-      // Not `mutate` with `onError`, which is not called once the dialog is closed.
-      const undo = () => void renaming.mutateAsync(label.name).catch(failed);
+      const undo = () =>
+        void undoRename(kind, label.id, wanted, label.name)
+          .then((isUndone) => !isUndone && showToast(texts.notUndone(wanted), { kind: 'failed' }), failed)
+          .finally(() => void refreshCodes());
       showToast(texts.renamed(wanted), { undo });
     }
     onClose();
