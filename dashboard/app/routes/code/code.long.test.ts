@@ -266,6 +266,16 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByText('https://ttt').waitFor();
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     await expect.poll(overflow).toBeLessThanOrEqual(0);
+    // A date with a time is the widest field of the preview.
+    const when = page.getByRole('region', { name: 'Preview' }).getByLabel('When');
+    for (const width of [1440, 900, 768, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      const isInside = () =>
+        when.evaluate(
+          (e) => e.getBoundingClientRect().right <= (e.closest('section')?.getBoundingClientRect().right ?? 0),
+        );
+      await expect.poll(isInside, { message: String(width) }).toBe(true);
+    }
     await press(page, 'Change target');
     await page.getByRole('group', { name: 'Rule 1' }).waitFor();
     await expect.poll(overflow).toBeLessThanOrEqual(0);
