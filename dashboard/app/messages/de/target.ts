@@ -54,7 +54,6 @@ export const target: typeof en = {
   form: {
     title: 'Ziel ändern',
     url: 'Ziel-URL',
-    urlError: 'Eine vollständige Adresse, die mit https:// oder http:// beginnt.',
     urlHelp: 'Wohin Scans führen, wenn keine Regel entscheidet.',
     addRule: 'Regel hinzufügen',
     rules: 'Regeln',

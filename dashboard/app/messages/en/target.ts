@@ -53,7 +53,6 @@ export const target = {
   form: {
     title: 'Change target',
     url: 'Target URL',
-    urlError: 'An absolute address that begins with https:// or http://.',
     urlHelp: 'Where scans lead unless a rule decides.',
     addRule: 'Add a rule',
     rules: 'Rules',

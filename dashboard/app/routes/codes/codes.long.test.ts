@@ -115,7 +115,10 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.keyboard.press('Enter');
     await page.keyboard.type('example.com/menus');
     await page.keyboard.press('Enter');
-    await page.getByText('An absolute address that begins with https:// or http://.').waitFor();
+    await page.getByText('Use a complete address that begins with https:// or http://.').waitFor();
+    await page.getByRole('textbox', { name: 'New target' }).fill('https://me:secret@example.com/menus');
+    await page.keyboard.press('Enter');
+    await page.getByText('The address must not contain a user name or password.').waitFor();
     await page.getByRole('textbox', { name: 'New target' }).fill('https://example.com/menus');
     await page.keyboard.press('Enter');
     await page.getByText('2 codes changed.').waitFor();

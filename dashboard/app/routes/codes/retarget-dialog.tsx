@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
@@ -14,7 +15,7 @@ interface RetargetDialogProps {
 
 /** Asks for the address that many codes will lead to. */
 export function RetargetDialog({ counted, onClose, onSubmit }: RetargetDialogProps) {
-  const { codes, target, common } = useMessages();
+  const { codes, common } = useMessages();
   const { bulk } = codes;
   const [url, setUrl] = useState('');
   const [note, setNote] = useState('');
@@ -27,9 +28,10 @@ export function RetargetDialog({ counted, onClose, onSubmit }: RetargetDialogPro
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          if (URL.canParse(url.trim()) && /^https?:$/.test(new URL(url.trim()).protocol))
-            onSubmit(url.trim(), note.trim());
-          else setError(target.form.urlError);
+          // As the core checks it: it would refuse each of the codes on its own.
+          const address = readWebAddress(url);
+          if ('url' in address) onSubmit(address.url, note.trim());
+          else setError(common.urlProblems[address.problem]);
         }}
       >
         <p>{bulk.retargetText(counted)}</p>
