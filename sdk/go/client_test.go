@@ -148,6 +148,26 @@ func TestRetriesAreBounded(t *testing.T) {
 	}
 }
 
+// A proxy that redirects http to https: followed, the deletion would be a GET, which succeeds.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodGet {
+			fmt.Fprint(response, `{"success":true,"data":{"id":"qr_x"}}`)
+			return
+		}
+		http.Redirect(response, request, request.URL.Path, http.StatusMovedPermanently)
+	}))
+	defer server.Close()
+	for _, option := range []signpost.Option{signpost.WithRetries(0, 0), signpost.WithHTTPClient(&http.Client{})} {
+		client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL), option))
+		_, updated := client.Codes.Update(t.Context(), "qr_x", signpost.UpdateCodeRequest{Paused: signpost.Set(true)})
+		for _, err := range []error{updated, client.Codes.Delete(t.Context(), "qr_x")} {
+			var failure *signpost.APIError
+			expect(t, errors.As(err, &failure) && failure.Status == http.StatusMovedPermanently, true)
+		}
+	}
+}
+
 func TestDeleteIsDoneOnce(t *testing.T) {
 	for name, each := range map[string]struct {
 		statuses []int

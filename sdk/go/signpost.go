@@ -28,10 +28,10 @@ func WithBaseURL(address string) Option {
 	return func(t *transport) { t.base = address }
 }
 
-// WithHTTPClient replaces the default HTTP client, for example to go through a proxy. It should not follow redirects,
-// which could send the key elsewhere.
+// WithHTTPClient replaces the default HTTP client, for example to go through a proxy. Redirects are not followed, whatever
+// its CheckRedirect says.
 func WithHTTPClient(client *http.Client) Option {
-	return func(t *transport) { t.http = client }
+	return func(t *transport) { t.http = withoutRedirects(*client) }
 }
 
 // WithTimeout limits each attempt. Default: 60 seconds, because a batch may be answered after 20.
@@ -50,7 +50,7 @@ func New(apiKey string, options ...Option) (*Client, error) {
 	t := &transport{
 		key:        apiKey,
 		base:       os.Getenv("SIGNPOST_BASE_URL"),
-		http:       &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		http:       withoutRedirects(http.Client{}),
 		timeout:    time.Minute,
 		maxRetries: 4,
 		maxDelay:   time.Minute,
@@ -75,6 +75,13 @@ func New(apiKey string, options ...Option) (*Client, error) {
 	}
 	t.base = strings.TrimRight(t.base, "/") + "/api/v1"
 	return &Client{Codes: &Codes{t}, Batches: &Batches{t}, transport: t}, nil
+}
+
+// withoutRedirects returns a client that returns redirects: to follow one could send the key elsewhere, and after a 301 or
+// 302, a deletion or change would be sent as a GET, whose success would be taken for its own.
+func withoutRedirects(client http.Client) *http.Client {
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client
 }
 
 // Folders lists all folders by name. A folder is created by naming it on a code.
