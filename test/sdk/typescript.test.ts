@@ -149,7 +149,7 @@ test.each(['localhost:8080', 'signpost.example.com', 'ftp://signpost.example.com
   },
 );
 
-test.each(['<!doctype html>', '', 'null', '{"status":"ok"}', '{"data":null}'])(
+test.each(['<!doctype html>', '', 'null', '{"status":"ok"}', '{"data":null}', '{"data":"ok"}'])(
   'an answer of something else, as at a wrong address, is a SignpostError: %s',
   async (body) => {
     const fetch = async () => new Response(body, { headers: { 'content-type': 'text/html' } });
@@ -166,6 +166,13 @@ test.each(['<!doctype html>', '', 'null', '{"status":"ok"}', '{"data":null}'])(
       await expect(call()).rejects.toBeInstanceOf(SignpostError);
   },
 );
+
+test('so is a list without its pagination', async () => {
+  const fetch = async () => Response.json({ data: [] });
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  for (const list of [signpost.codes.list(), signpost.batches.list(), signpost.batches.rows('batch_x')])
+    await expect(list.page()).rejects.toBeInstanceOf(SignpostError);
+});
 
 test('lists no batch twice, however many are created meanwhile', async () => {
   const ids = ['batch_3', 'batch_2', 'batch_1'];
@@ -238,7 +245,7 @@ test('an abort ends an operation that waits, with its own reason', async () => {
   const reason = new Error('enough');
   for (const [status, body] of [
     [503, { error: 'No.' }],
-    [200, { data: { status: 'processing' } }],
+    [200, { data: { status: 'processing' }, pagination: {} }],
   ] as const) {
     const abort = new AbortController();
     const fetch = async () => {

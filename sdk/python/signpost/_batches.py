@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -12,8 +12,9 @@ from typing_extensions import Unpack
 
 from ._errors import SignpostError
 from ._listing import Listing, Page
+from ._model import Answer, PageAnswer
 from ._transport import Transport, encode
-from .models import Batch, BatchRow
+from .models import Batch, BatchRow, BatchWithRows, Pagination
 from .params import BatchRowInput, CreateBatchRequest, DesignInput
 
 #: The limits of one batch.
@@ -38,24 +39,24 @@ class Batches:
     """Batches: many codes in one request."""
 
     def __init__(self, transport: Transport) -> None:
-        self._json = transport.json
+        self._read = transport.read
 
     def list(self, *, limit: int | None = None, offset: int = 0) -> Listing[Batch]:
         """The batches of the account, newest first, without their rows. `limit`: the page size, 1 to 100."""
 
         def page(offset: int, before: str | None) -> Page[Batch]:
-            body = self._json("GET", "/batches", query={"limit": limit, "offset": offset})
-            batches = [Batch.model_validate(each) for each in body["data"]]
+            query = {"limit": limit, "offset": offset}
+            body = self._read(PageAnswer[list[Batch], Pagination], "GET", "/batches", query=query)
             # Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
-            items = [each for each in batches if before is None or each.id < before]
-            reached = body["pagination"]["offset"] + len(batches)
-            more = len(batches) > 0 and reached < body["total"]
+            items = [each for each in body.data if before is None or each.id < before]
+            reached = body.pagination.offset + len(body.data)
+            more = len(body.data) > 0 and reached < body.total
             # A page of which every batch was read before does not begin the list again.
             last = items[-1].id if items else before
             return Page(
                 items=items,
-                total=body["total"],
-                limit=body["pagination"]["limit"],
+                total=body.total,
+                limit=body.pagination.limit,
                 next=(lambda: page(reached, last)) if more else None,
             )
 
@@ -64,8 +65,8 @@ class Batches:
     def create(self, *, idempotency_key: str | None = None, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`."""
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._json("POST", "/batches", body=batch, idempotency_key=key)
-        return CreatedBatch.model_validate({**body["data"], "warnings": body.get("warnings", [])})
+        body = self._read(Answer[CreatedBatch], "POST", "/batches", body=batch, idempotency_key=key)
+        return body.data.model_copy(update={"warnings": body.warnings})
 
     def create_all(
         self,
@@ -92,8 +93,9 @@ class Batches:
             yield self.create(rows=some, idempotency_key=f"{key}/{part}", **fields)
 
     def get(self, id: str) -> Batch:
-        body = self._read(id, {"limit": 1})
-        return Batch.model_validate({field: value for field, value in body["data"].items() if field != "rows"})
+        batch = self._read(Answer[Batch], "GET", _path(id), query={"limit": 1}).data
+        (batch.model_extra or {}).pop("rows", None)
+        return batch
 
     def rows(
         self,
@@ -106,12 +108,13 @@ class Batches:
         """The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000."""
 
         def page(offset: int) -> Page[BatchRow]:
-            body = self._read(id, {"limit": limit, "offset": offset, "status": status})
-            rows = [BatchRow.model_validate(each) for each in body["data"]["rows"]]
-            reached = body["pagination"]["offset"] + len(rows)
-            more = len(rows) > 0 and reached < body["total"]
+            query = {"limit": limit, "offset": offset, "status": status}
+            body = self._read(PageAnswer[BatchWithRows, Pagination], "GET", _path(id), query=query)
+            rows = body.data.rows
+            reached = body.pagination.offset + len(rows)
+            more = len(rows) > 0 and reached < body.total
             following = (lambda: page(reached)) if more else None
-            return Page(items=rows, total=body["total"], limit=body["pagination"]["limit"], next=following)
+            return Page(items=rows, total=body.total, limit=body.pagination.limit, next=following)
 
         return Listing(lambda: page(offset))
 
@@ -126,8 +129,9 @@ class Batches:
             delay = min(2 * delay, LONGEST_WAIT)
         return batch
 
-    def _read(self, id: str, query: Mapping[str, Any]) -> Any:
-        return self._json("GET", f"/batches/{quote(id, safe='')}", query=query)
+
+def _path(id: str) -> str:
+    return f"/batches/{quote(id, safe='')}"
 
 
 def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterator[list[BatchRowInput]]:

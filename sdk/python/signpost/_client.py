@@ -8,30 +8,37 @@ import httpx
 
 from ._batches import Batches
 from ._codes import Codes
+from ._model import Answer, Model
 from ._transport import Transport
 from .models import Folder, Tag
+
+
+class Document(Model):
+    """The OpenAPI document. Everything else is kept as it is."""
+
+    openapi: str
 
 
 class Folders:
     """Folders. A folder is created by naming it on a code."""
 
     def __init__(self, transport: Transport) -> None:
-        self._json = transport.json
+        self._read = transport.read
 
     def list(self) -> List[Folder]:
         """All folders, by name."""
-        return [Folder.model_validate(each) for each in self._json("GET", "/folders")["data"]]
+        return self._read(Answer[list[Folder]], "GET", "/folders").data
 
 
 class Tags:
     """Tags. A tag is created by naming it on a code."""
 
     def __init__(self, transport: Transport) -> None:
-        self._json = transport.json
+        self._read = transport.read
 
     def list(self) -> List[Tag]:
         """All tags, by name."""
-        return [Tag.model_validate(each) for each in self._json("GET", "/tags")["data"]]
+        return self._read(Answer[list[Tag]], "GET", "/tags").data
 
 
 class Signpost:
@@ -70,8 +77,7 @@ class Signpost:
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document of the service."""
-        document: dict[str, Any] = self._transport.json("GET", "/openapi", member="openapi")
-        return document
+        return self._transport.read(Document, "GET", "/openapi").model_dump()
 
     def close(self) -> None:
         """Closes all connections."""

@@ -10,8 +10,9 @@ from urllib.parse import quote
 from typing_extensions import Unpack
 
 from ._listing import Listing, Page
-from ._transport import Transport, image_of, json_of
-from .models import Analytics, Code, DeletedCode
+from ._model import Answer, PageAnswer
+from ._transport import Transport, body_of, image_of
+from .models import Analytics, Code, CursorPagination, DeletedCode
 from .params import CreateCodeRequest, UpdateCodeRequest
 
 
@@ -29,7 +30,7 @@ class Codes:
 
     def __init__(self, transport: Transport) -> None:
         self._send = transport.send
-        self._json = transport.json
+        self._read = transport.read
 
     def list(
         self,
@@ -47,12 +48,12 @@ class Codes:
         """
 
         def page(query: dict[str, Any]) -> Page[Code]:
-            body = self._json("GET", "/qr-codes", query=query)
-            following = body["pagination"]["next_cursor"]
+            body = self._read(PageAnswer[list[Code], CursorPagination], "GET", "/qr-codes", query=query)
+            following = body.pagination.next_cursor
             return Page(
-                items=[Code.model_validate(each) for each in body["data"]],
-                total=body["total"],
-                limit=body["pagination"]["limit"],
+                items=body.data,
+                total=body.total,
+                limit=body.pagination.limit,
                 next=None if following is None else lambda: page({**query, "cursor": following}),
             )
 
@@ -66,15 +67,15 @@ class Codes:
         Default: a new key, which all retries of this call share.
         """
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._json("POST", "/qr-codes", body=code, idempotency_key=key)
-        return CreatedCode.model_validate({**body["data"], "warnings": body.get("warnings", [])})
+        body = self._read(Answer[CreatedCode], "POST", "/qr-codes", body=code, idempotency_key=key)
+        return body.data.model_copy(update={"warnings": body.warnings})
 
     def get(self, id: str) -> Code:
-        return Code.model_validate(self._json("GET", _path(id))["data"])
+        return self._read(Answer[Code], "GET", _path(id)).data
 
     def update(self, id: str, **changes: Unpack[UpdateCodeRequest]) -> Code:
         """Changes the given fields alone; None clears one. The print stays valid."""
-        return Code.model_validate(self._json("PATCH", _path(id), body=changes)["data"])
+        return self._read(Answer[Code], "PATCH", _path(id), body=changes).data
 
     def delete(self, id: str) -> DeletedCode:
         """Scans of a deleted code reach a "no longer active" page."""
@@ -82,12 +83,11 @@ class Codes:
         # Deleted by an attempt whose response was lost.
         if response.status_code == 404:
             return DeletedCode(id=id, deleted=True)
-        return DeletedCode.model_validate(json_of(response)["data"])
+        return body_of(response, Answer[DeletedCode]).data
 
     def analytics(self, id: str, *, period: int | None = None) -> Analytics:
         """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""
-        body = self._json("GET", f"{_path(id)}/analytics", query={"period": period})
-        return Analytics.model_validate(body["data"])
+        return self._read(Answer[Analytics], "GET", f"{_path(id)}/analytics", query={"period": period}).data
 
     def image(self, id: str, *, format: Literal["png", "svg"] = "png", size: int | None = None) -> bytes:
         """The image of a code: the bytes of a PNG or SVG file. `size`: pixels of a PNG, 128 to 4,096; default 512."""

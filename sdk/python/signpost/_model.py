@@ -1,6 +1,6 @@
 """The base of all models."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
@@ -19,3 +19,21 @@ class Model(BaseModel):
             if all(each["type"] == "literal_error" for each in error.errors()):
                 return value
             raise
+
+
+Data = TypeVar("Data")
+Pagination = TypeVar("Pagination")
+
+
+class Answer(Model, Generic[Data]):
+    """The body of a successful response."""
+
+    data: Data
+    warnings: list[str] = []
+
+
+class PageAnswer(Answer[Data], Generic[Data, Pagination]):
+    """The body with a page of a list."""
+
+    pagination: Pagination
+    total: int

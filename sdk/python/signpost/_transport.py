@@ -8,11 +8,15 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+from pydantic import ValidationError
 
 from ._errors import ApiError, ConnectionError, SignpostError, error_of, retry_after_seconds
+from ._model import Model
+
+Body = TypeVar("Body", bound=Model)
 
 #: The wait before the first repetition, in seconds; it doubles with every further one.
 FIRST_DELAY = 0.5
@@ -29,15 +33,12 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def json_of(response: httpx.Response, member: str = "data") -> Any:
-    """The JSON of a successful response, which has `member`. At a wrong address something else may have answered."""
+def body_of(response: httpx.Response, model: type[Body]) -> Body:
+    """The JSON of a successful response. At a wrong address something else may have answered."""
     try:
-        body = response.json()
-    except ValueError as error:
-        raise _not_of_the_api(response, "is not JSON") from error
-    if not isinstance(body, dict) or body.get(member) is None:
-        raise _not_of_the_api(response, f"has no `{member}`")
-    return body
+        return model.model_validate_json(response.content)
+    except ValidationError as error:
+        raise _not_of_the_api(response, "is not the expected JSON") from error
 
 
 def image_of(response: httpx.Response) -> bytes:
@@ -84,9 +85,9 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def json(self, method: str, path: str, *, member: str = "data", **request: Any) -> Any:
-        """The JSON of a successful response, which has `member`: see `send`."""
-        return json_of(self.send(method, path, **request), member)
+    def read(self, model: type[Body], method: str, path: str, **request: Any) -> Body:
+        """The JSON of a successful response: see `send`."""
+        return body_of(self.send(method, path, **request), model)
 
     def send(
         self,

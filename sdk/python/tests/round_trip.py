@@ -199,7 +199,9 @@ def addresses() -> None:
         except signpost.SignpostError as error:
             assert "an http or https URL" in str(error)
 
-    for body in ("<!doctype html>", "", "null", '{"status":"ok"}', '{"data":null}'):
+    for body in (
+        "<!doctype html>", "", "null", '{"status":"ok"}', '{"data":null}', '{"data":"ok"}', '{"data":["ok"]}', '{"data":{}}',
+    ):  # fmt: skip
 
         def answer(_: httpx.Request) -> httpx.Response:
             return httpx.Response(200, text=body)
@@ -209,7 +211,10 @@ def addresses() -> None:
             client.tags.list,
             lambda: client.codes.create(target_url=TARGET),
             lambda: client.codes.get("qr_x"),
+            lambda: client.codes.list().page(),
             lambda: client.codes.delete("qr_x"),
+            lambda: client.batches.get("batch_x"),
+            lambda: client.batches.rows("batch_x").page(),
             lambda: client.codes.image("qr_x"),
             lambda: client.batches.list().page(),
             client.openapi,

@@ -43,7 +43,7 @@ export class Batches {
     const page = async (offset: number, before: string | undefined): Promise<Page<Batch>> => {
       const query = { ...params, offset };
       const response = await this.#send({ method: 'GET', path: '/batches', query, ...options });
-      const { data, pagination, total } = await jsonOf<ListBatchesResponse>(response);
+      const { data, pagination, total } = await jsonOf<ListBatchesResponse>(response, ['data', 'pagination']);
       // Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
       const items = before === undefined ? data : data.filter(({ id }) => id < before);
       const reached = pagination.offset + data.length;
@@ -114,6 +114,6 @@ export class Batches {
   async #read(id: string, query: Readonly<Record<string, unknown>>, options: RequestOptions) {
     const path = `/batches/${encodeURIComponent(id)}`;
     const response = await this.#send({ method: 'GET', path, query, ...options });
-    return await jsonOf<GetBatchResponse>(response);
+    return await jsonOf<GetBatchResponse>(response, ['data', 'pagination']);
   }
 }

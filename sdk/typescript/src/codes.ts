@@ -53,7 +53,7 @@ export class Codes {
   list(params: ListCodesParams = {}, options: RequestOptions = {}): Listing<Code> {
     const page = async (query: ListCodesParams): Promise<Page<Code>> => {
       const response = await this.#send({ method: 'GET', path: '/qr-codes', query: { ...query }, ...options });
-      const { data, pagination, total } = await jsonOf<ListCodesResponse>(response);
+      const { data, pagination, total } = await jsonOf<ListCodesResponse>(response, ['data', 'pagination']);
       const { limit, next_cursor } = pagination;
       const next = next_cursor === null ? null : () => page({ ...query, cursor: next_cursor });
       return { items: data, total, limit, next };

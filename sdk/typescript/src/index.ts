@@ -42,6 +42,6 @@ export class Signpost {
   /** The OpenAPI document of the service. */
   async openapi(options: RequestOptions = {}): Promise<Record<string, unknown>> {
     const response = await this.#send({ method: 'GET', path: '/openapi', ...options });
-    return await jsonOf<Record<string, unknown>>(response, 'openapi');
+    return await jsonOf<Record<string, unknown>>(response, ['paths']);
   }
 }

@@ -149,15 +149,21 @@ export function createTransport(options: SignpostOptions): Send {
   };
 }
 
-/** The JSON of a successful response, which has `member`. At a wrong address something else may have answered. */
-export async function jsonOf<Body>(response: Response, member = 'data'): Promise<Body> {
+/**
+ * The JSON of a successful response, which has `members`, objects or arrays. At a wrong address something else may have
+ * answered.
+ */
+export async function jsonOf<Body>(response: Response, members: readonly string[] = ['data']): Promise<Body> {
   let body: Record<string, unknown> | null;
   try {
     body = (await response.json()) as typeof body;
   } catch (error) {
     throw notOfTheApi(response, 'is not JSON', error);
   }
-  if (!body?.[member]) throw notOfTheApi(response, `has no \`${member}\``);
+  for (const member of members) {
+    const value = body?.[member];
+    if (typeof value !== 'object' || value === null) throw notOfTheApi(response, `has no \`${member}\``);
+  }
   return body as Body;
 }
 
