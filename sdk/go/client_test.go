@@ -266,6 +266,15 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 	}
 }
 
+func TestNoTimeout(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(response, `{"success":true,"data":[]}`)
+	}))
+	defer server.Close()
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL), signpost.WithTimeout(0), signpost.WithRetries(0, 0)))
+	expect(t, len(must(client.Tags(t.Context()))), 0)
+}
+
 func TestNoService(t *testing.T) {
 	client := must(signpost.New("sk_live_secret", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(1, time.Minute)))
 	_, err := client.Tags(t.Context())

@@ -34,7 +34,7 @@ func WithHTTPClient(client *http.Client) Option {
 	return func(t *transport) { t.http = withoutRedirects(*client) }
 }
 
-// WithTimeout limits each attempt. Default: 60 seconds, because a batch may be answered after 20.
+// WithTimeout limits each attempt, unless it is 0. Default: 60 seconds, because a batch may be answered after 20.
 func WithTimeout(timeout time.Duration) Option {
 	return func(t *transport) { t.timeout = timeout }
 }

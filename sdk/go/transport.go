@@ -129,8 +129,11 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 }
 
 func (t *transport) attempt(ctx context.Context, r request, body []byte) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
+	if t.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, t.timeout)
+		defer cancel()
+	}
 	address := t.base + r.path
 	if query := r.query.Encode(); query != "" {
 		address += "?" + query

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
@@ -241,6 +242,26 @@ test.each([
   expect(rest).toEqual(expected ? [201] : []);
 });
 
+test.each([0.5, 2 ** 31, Number.POSITIVE_INFINITY])('a timeout of %s ms', async (timeoutMs) => {
+  const fetch: typeof globalThis.fetch = async (_url, { signal } = {}) => {
+    await setTimeout(200, undefined, signal ? { signal } : {});
+    return Response.json({ data: [] });
+  };
+  const listed = new Signpost({
+    apiKey: 'sk_live_x',
+    baseUrl: 'http://a',
+    fetch,
+    timeoutMs,
+    maxRetries: 0,
+  }).tags.list();
+  if (timeoutMs < 200) await expect(listed).rejects.toBeInstanceOf(ConnectionError);
+  else expect(await listed).toEqual([]);
+});
+
+test.each([0, -1, Number.NaN])('a timeout of %s ms is an error at once', (timeoutMs) => {
+  expect(() => new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', timeoutMs })).toThrow('`timeoutMs`');
+});
+
 test('an abort ends an operation that waits, with its own reason', async () => {
   const reason = new Error('enough');
   for (const [status, body] of [
@@ -250,7 +271,7 @@ test('an abort ends an operation that waits, with its own reason', async () => {
     const abort = new AbortController();
     const fetch = async () => {
       // When the answer has been read, the operation waits for a repetition, or for the next look at the batch.
-      setTimeout(() => abort.abort(reason), 100);
+      setTimeout(100).then(() => abort.abort(reason));
       return Response.json(body, { status, headers: { 'retry-after': '30' } });
     };
     const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -123,9 +124,11 @@ class Batches:
         deadline = None if timeout is None else time.monotonic() + timeout
         delay = FIRST_WAIT
         while (batch := self.get(id)).status != "completed":
-            if deadline is not None and time.monotonic() + delay > deadline:
+            left = math.inf if deadline is None else deadline - time.monotonic()
+            if left <= 0:
                 raise TimeoutError(f"{id} is not completed after {timeout} s.")
-            time.sleep(delay)
+            # The last look is at the end.
+            time.sleep(min(delay, left))
             delay = min(2 * delay, LONGEST_WAIT)
         return batch
 

@@ -57,8 +57,8 @@ class Signpost:
         """Prepares requests.
 
         `api_key`: `sk_live_…`; default: the variable `SIGNPOST_API_KEY`. `base_url`: the address of the service, without
-        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: seconds without any progress of one attempt; a
-        batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed.
+        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: seconds without any progress of one attempt, or
+        `math.inf`; a batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed.
         `max_retry_delay`: the longest wait before a repetition, in seconds; a longer `Retry-After` is an error at once.
         `http_client`: for example one with a proxy.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
@@ -77,7 +78,9 @@ class Transport:
             raise SignpostError("The address must be an http or https URL.")
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {"authorization": f"Bearer {api_key}"}
-        self._timeout = timeout
+        if not timeout > 0:
+            raise SignpostError("`timeout` must be more than 0; `math.inf` allows any time.")
+        self._timeout = None if math.isinf(timeout) else timeout
         self._max_retries = max_retries
         self._max_retry_delay = max_retry_delay
         self._http = http_client or httpx.Client()
@@ -152,7 +155,7 @@ class Transport:
         """
         if retries >= self._max_retries:
             return None
-        back_off = random.uniform(0, min(self._max_retry_delay, FIRST_DELAY * 2**retries))
+        back_off = random.uniform(0, min(self._max_retry_delay, FIRST_DELAY * 2.0 ** min(retries, 1_000)))
         if not isinstance(failure, ApiError):
             return back_off
         retry_after = retry_after_seconds(failure.headers)

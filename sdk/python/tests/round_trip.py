@@ -1,6 +1,7 @@
 """Every operation and typed errors against the Signpost named by SIGNPOST_BASE_URL; test/sdk/python.test.ts runs it."""
 
 import json
+import math
 
 import httpx
 import signpost
@@ -17,6 +18,7 @@ def main() -> None:
     deletion()
     conflicts()
     waits()
+    timeouts()
     keys()
     addresses()
     growing_lists()
@@ -159,6 +161,46 @@ def waits() -> None:
         except signpost.ApiError as error:
             assert len(requests) == expected, retry_after
             assert ("a redirect to https://example.com/" in str(error)) == (status == 302)
+
+
+def timeouts() -> None:
+    """A timeout may be endless, and a batch is looked at until the time is over."""
+    sent: list[object] = []
+    batch: dict[str, object] = {
+        "id": "batch_1", "name": None, "domain_id": None, "rows": [], "completed_at": None,
+        "counts": {"total": 1, "pending": 1, "created": 0, "failed": 0, "skipped": 0},
+        "design": {"foregroundColor": "#000", "backgroundColor": "#fff"}, "created_at": "2026-11-20T09:30:00.000Z",
+    }  # fmt: skip
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.extensions["timeout"]["read"])
+        # Completed between the second look, after half a second, and the end.
+        return httpx.Response(200, json={"data": {**batch, "status": "completed" if len(sent) == 3 else "processing"}})
+
+    http_client = httpx.Client(transport=httpx.MockTransport(answer))
+    client = Signpost("sk_live_x", "http://a", timeout=math.inf, http_client=http_client)
+    assert client.batches.wait("batch_1", timeout=1).status == "completed"
+    assert sent == [None] * 3
+    for timeout in (0, -1, math.nan):
+        try:
+            Signpost("sk_live_x", "http://a", timeout=timeout)
+            raise AssertionError(f"{timeout} was accepted")
+        except signpost.SignpostError as error:
+            assert "`timeout`" in str(error)
+
+    # Many retries without long waits.
+    failures = 0
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        nonlocal failures
+        failures += 1
+        return httpx.Response(503)
+
+    http_client = httpx.Client(transport=httpx.MockTransport(fail))
+    try:
+        Signpost("sk_live_x", "http://a", max_retries=1_100, max_retry_delay=0, http_client=http_client).tags.list()
+    except signpost.ServerError:
+        assert failures == 1_101
 
 
 def keys() -> None:

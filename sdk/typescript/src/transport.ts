@@ -1,12 +1,14 @@
 import { ApiError, ConnectionError, errorOf, retryAfterSeconds, SignpostError } from './errors.ts';
-import { pause } from './pause.ts';
+import { LONGEST_TIMER_MS, pause } from './pause.ts';
 
 export interface SignpostOptions {
   /** `sk_live_…`. Default: the variable `SIGNPOST_API_KEY`. */
   readonly apiKey?: string | undefined;
   /** The address of the service, without `/api/v1`. Default: the variable `SIGNPOST_BASE_URL`. */
   readonly baseUrl?: string | undefined;
-  /** How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. */
+  /**
+   * How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. `Infinity`: any time.
+   */
   readonly timeoutMs?: number;
   /** How often a request is repeated that failed and may succeed; default: 4. */
   readonly maxRetries?: number;
@@ -68,6 +70,7 @@ export function createTransport(options: SignpostOptions): Send {
   if (!VISIBLE_ASCII.test(apiKey)) throw new SignpostError('The API key must consist of visible ASCII characters.');
   if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl))
     throw new SignpostError('The address must be an http or https URL.');
+  if (!(timeoutMs > 0)) throw new SignpostError('`timeoutMs` must be more than 0; `Infinity` allows any time.');
   const base = `${baseUrl.replace(/\/+$/, '')}/api/v1`;
 
   /** What all attempts of a request send. Fails if the caller's values can't be sent. */
@@ -88,7 +91,7 @@ export function createTransport(options: SignpostOptions): Send {
   }
 
   async function attempt({ url, init }: ReturnType<typeof prepare>, signal: AbortSignal | undefined) {
-    const timeout = AbortSignal.timeout(timeoutMs);
+    const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), LONGEST_TIMER_MS));
     try {
       const response = await fetch(url, {
         ...init,
