@@ -238,7 +238,9 @@ func TestEmptyIdempotencyKeys(t *testing.T) {
 }
 
 func TestInvalidAddresses(t *testing.T) {
-	for _, address := range []string{"localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://"} {
+	for _, address := range []string{
+		"localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://", "https://user:secret@signpost.example.com",
+	} {
 		_, err := signpost.New("sk_live_x", signpost.WithBaseURL(address))
 		expect(t, err != nil && strings.Contains(err.Error(), "an http or https URL"), true)
 	}

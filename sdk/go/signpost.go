@@ -70,8 +70,8 @@ func New(apiKey string, options ...Option) (*Client, error) {
 	if t.base == "" {
 		return nil, errors.New("signpost: an address is required: use WithBaseURL, or set SIGNPOST_BASE_URL")
 	}
-	if address, err := url.Parse(t.base); err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return nil, errors.New("signpost: the address must be an http or https URL")
+	if address, err := url.Parse(t.base); err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" || address.User != nil {
+		return nil, errors.New("signpost: the address must be an http or https URL, without user name and password")
 	}
 	t.base = strings.TrimRight(t.base, "/") + "/api/v1"
 	return &Client{Codes: &Codes{t}, Batches: &Batches{t}, transport: t}, nil

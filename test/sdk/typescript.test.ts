@@ -143,12 +143,15 @@ test.each([
   expect(rest).toEqual([]);
 });
 
-test.each(['localhost:8080', 'signpost.example.com', 'ftp://signpost.example.com', 'https://'])(
-  'an address that is no http or https URL is an error at once: %s',
-  (baseUrl) => {
-    expect(() => new Signpost({ apiKey: 'sk_live_x', baseUrl })).toThrow(SignpostError);
-  },
-);
+test.each([
+  'localhost:8080',
+  'signpost.example.com',
+  'ftp://signpost.example.com',
+  'https://',
+  'https://user:secret@signpost.example.com',
+])('an address that is no http or https URL, or has credentials, is an error at once: %s', (baseUrl) => {
+  expect(() => new Signpost({ apiKey: 'sk_live_x', baseUrl })).toThrow('must be an http or https URL');
+});
 
 test.each(['<!doctype html>', '', 'null', '{"status":"ok"}', '{"data":null}', '{"data":"ok"}'])(
   'an answer of something else, as at a wrong address, is a SignpostError: %s',

@@ -74,8 +74,9 @@ class Transport:
             raise SignpostError("An address is required: pass `base_url`, or set SIGNPOST_BASE_URL.")
         if not VISIBLE_ASCII.fullmatch(api_key):
             raise SignpostError("The API key must consist of visible ASCII characters.")
-        if not re.match(r"https?://[^/?#]", base_url, re.IGNORECASE):
-            raise SignpostError("The address must be an http or https URL.")
+        # Credentials would replace the key, and appear in errors.
+        if not re.match(r"https?://[^/?#@]+(?:[/?#]|$)", base_url, re.IGNORECASE):
+            raise SignpostError("The address must be an http or https URL, without user name and password.")
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {"authorization": f"Bearer {api_key}"}
         if not timeout > 0:

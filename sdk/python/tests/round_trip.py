@@ -234,7 +234,10 @@ def keys() -> None:
 
 def addresses() -> None:
     """A wrong address is an error at once, or when something else than the API answers."""
-    for address in ("localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://"):
+    for address in (
+        "localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://",
+        "https://user:secret@signpost.example.com",
+    ):  # fmt: skip
         try:
             Signpost("sk_live_x", address)
             raise AssertionError(f"{address} was accepted")

@@ -68,8 +68,8 @@ export function createTransport(options: SignpostOptions): Send {
   if (!apiKey) throw new SignpostError('An API key is required: pass `apiKey`, or set SIGNPOST_API_KEY.');
   if (!baseUrl) throw new SignpostError('An address is required: pass `baseUrl`, or set SIGNPOST_BASE_URL.');
   if (!VISIBLE_ASCII.test(apiKey)) throw new SignpostError('The API key must consist of visible ASCII characters.');
-  if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl))
-    throw new SignpostError('The address must be an http or https URL.');
+  if (!isAddress(baseUrl))
+    throw new SignpostError('The address must be an http or https URL, without user name and password.');
   if (!(timeoutMs > 0)) throw new SignpostError('`timeoutMs` must be more than 0; `Infinity` allows any time.');
   const base = `${baseUrl.replace(/\/+$/, '')}/api/v1`;
 
@@ -178,6 +178,13 @@ export async function imageOf(response: Response): Promise<Uint8Array<ArrayBuffe
 
 function notOfTheApi({ status }: Response, problem: string, cause?: unknown): SignpostError {
   return new SignpostError(`The response ${problem} (HTTP ${status}): is the address that of the API?`, { cause });
+}
+
+/** Whether a text is an http or https URL without credentials: `fetch` rejects them, in an error that quotes them. */
+function isAddress(text: string): boolean {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username === '' && password === '';
 }
 
 function queryString(query: ApiRequest['query'] = {}): string {
