@@ -31,7 +31,8 @@ export function eventsCommands(events: Command): void {
           { topic: 'events', ...shown.events },
           { topic: 'routes', ...shown.routes },
         ];
-        return `${table(rows)}\n\nPostgres keeps what was published since ${shown.kept_from ?? 'now'}.`;
+        const kept = shown.kept_from ? `what was published since ${shown.kept_from}` : 'nothing of that time';
+        return `${table(rows)}\n\nPostgres keeps ${kept}.`;
       });
     });
 

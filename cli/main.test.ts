@@ -69,6 +69,11 @@ test('published events that the log has lost are found and published again', asy
   expect((await incomplete()).events).toEqual({ published: events.published, found: 0, missing: events.published });
   const since = new Date(Date.now() + 3_600_000).toISOString();
   expect((await audit('--since', since)).events).toEqual({ published: 0, found: 0, missing: 0 });
+  const ahead = await run(['events', 'audit', '--since', '2099-01-01']);
+  expect(ahead).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/\n\nPostgres keeps nothing of that time\.\n$/),
+  });
   expect(await json('events', 'republish', '--since', since)).toEqual({ events: 0, routes: 0 });
 
   expect(await json('events', 'republish')).toEqual({ events: events.published, routes: routes.published });
@@ -221,6 +226,31 @@ test('help shows the commands, variables, exit codes and an example, and the hel
   const own = await run(['code', 'create-static', '--help']);
   expect(own.stdout).toContain('--wifi-ssid <name>');
   expect(own.stdout).toContain('Example:');
+});
+
+test.each([
+  [['help', 'foo'], "error: unknown command 'foo'"],
+  [['help', 'code', 'foo'], "error: unknown command 'foo'"],
+  [['code', 'help', 'foo'], "error: unknown command 'foo'"],
+  [['code', 'list', '--acount', 'x'], "error: unknown option '--acount'\n(Did you mean --account?)"],
+  [['code', 'list'], "error: required option '--account <id>' not specified"],
+])('%j: the error names the mistake, and nothing else is printed', async (args, expected) => {
+  expect(await run(args)).toEqual({ code: 2, stdout: '', stderr: `${expected}\n(add --help for usage)\n` });
+});
+
+test('an empty name is rejected in plain English', async () => {
+  const rejected = await run(['account', 'create', '--name', '', '--plan', 'free']);
+  expect(rejected).toEqual({ code: 1, stdout: '', stderr: '--name: must be at least 1 character.\n' });
+});
+
+test('help shows the help of a command too', async () => {
+  const { stdout } = await run(['code', 'create', '--help']);
+  expect(stdout).toMatch(/^Usage: signpost code create /);
+  for (const args of [
+    ['help', 'code', 'create'],
+    ['code', 'help', 'create'],
+  ])
+    expect(await run(args)).toEqual({ code: 0, stdout, stderr: '' });
 });
 
 test.skipIf(!existsSync('/dev/full'))('a result that a full disk has not kept ends with exit code 3', async () => {

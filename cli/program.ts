@@ -1,9 +1,10 @@
-import { Command, type Option } from 'commander';
+import type { Command, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { UsageError } from './core.ts';
 import { EXIT_CODES, exitUnfulfilled } from './exit-codes.ts';
 import { withoutControlCharacters } from './output.ts';
+import { StrictCommand } from './strict-command.ts';
 
 /** Commands that share their first word. */
 interface Group {
@@ -100,7 +101,7 @@ Examples:
 
 /** Creates the program with the commands of one group (`word`, the first argument of a command line), or of all. */
 export async function createProgram(word?: string): Promise<Command> {
-  const program = new Command('signpost')
+  const program = new StrictCommand('signpost')
     .description('The command line of Signpost. It calls the core on CORE_PORT (8081).')
     .option('--json', 'print one JSON value and nothing else')
     .version(manifest.version, '--version', 'print the version')

@@ -97,6 +97,6 @@ function violationSentence(error: ConnectError): string {
       subscript.case ? `${fieldName}[${String(subscript.value).slice(0, MAX_KEY)}]` : fieldName,
     )
     .join('.');
-  const rule = violation.message || 'is not valid';
+  const rule = (violation.message || 'is not valid').replace(/\b1 characters$/, '1 character');
   return field ? `${field}: ${rule}.` : `${rule}.`;
 }
