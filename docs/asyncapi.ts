@@ -88,7 +88,7 @@ function asyncapiDocument(): Part {
       title: 'Signpost on Kafka',
       version: '1.0.0',
       description:
-        'The topics of Signpost. Records are delivered at least once: consumers recognise repeated ones by `ce_id`, by the id of a scan, or by the version of a route. Fields may be added; ignore unknown ones. A change that would break consumers gets a new topic, with a higher version in its name.',
+        'The topics of Signpost. Records are delivered at least once: consumers recognise repeated ones by `ce_id`, by the id of a scan, or by the version of a route. Fields, their values and types of events may be added; ignore unknown ones. A change that would break consumers gets a new topic, with a higher version in its name.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     defaultContentType: 'application/json',
