@@ -133,10 +133,11 @@ export function access(options: {
       const hash = hashApiKey(token);
       if (unmetered) return checkUnmetered(pool, hash, needs.features);
       const commitBy = commitByIn(header);
-      const cost = needs.cost === Cost.PER_HUNDRED_ROWS ? costOfRows(rows) : 1;
-      const asked = { cost, idempotencyKey: header.get('idempotency-key') };
-      const rejected = await rejectBeyondQuota(pool, hash, needs.features, asked);
-      if (rejected) return rejected;
+      if (needs.cost === Cost.PER_HUNDRED_ROWS) {
+        const asked = { cost: costOfRows(rows), idempotencyKey: header.get('idempotency-key') };
+        const rejected = await rejectBeyondQuota(pool, hash, needs.features, asked);
+        if (rejected) return rejected;
+      }
       return isKnown ? admitKnown(hash, needs.features, commitBy) : admit(pool, hash, needs.features, commitBy);
     };
     const admission = await (isKnown ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
