@@ -17,17 +17,17 @@ import { transport } from './transport.ts';
 
 /**
  * What is done with one code. Each tells what it did, or why not, and offers to take it back: that puts back what the change
- * replaced, unless another person has changed it since.
+ * replaced, unless another person has changed it since. Each resolves to whether it was done.
  */
 export interface CodeActions {
-  setPaused(code: Code, paused: boolean): Promise<void>;
-  rename(code: Code, name: string): Promise<void>;
+  setPaused(code: Code, paused: boolean): Promise<boolean>;
+  rename(code: Code, name: string): Promise<boolean>;
   /** `folder`: an id or a new name; empty takes the code out of its folder. */
-  file(code: Code, folder: string): Promise<void>;
+  file(code: Code, folder: string): Promise<boolean>;
   /** `tags`: all that the code is to have, by name, of those that are shown. */
-  tag(code: Code, tags: readonly string[]): Promise<void>;
-  remove(code: Code): Promise<void>;
-  restore(code: Code): Promise<void>;
+  tag(code: Code, tags: readonly string[]): Promise<boolean>;
+  remove(code: Code): Promise<boolean>;
+  restore(code: Code): Promise<boolean>;
 }
 
 /** What is changed as a whole: a folder by its id; empty for none, like a name. */
@@ -42,7 +42,7 @@ interface Change {
   /** The code after it. */
   readonly code: Code | undefined;
   /** Takes it back; absent if nothing changed. */
-  readonly undo?: (() => Promise<void>) | undefined;
+  readonly undo?: (() => Promise<boolean>) | undefined;
 }
 
 const client = createClient(CodesService, transport);
@@ -56,8 +56,10 @@ export function useCodeActions(): CodeActions {
       const change = await call();
       if (!change) showToast(codes.done.notUndone(isolated(nameOfCode(code))), { kind: 'failed' });
       else showToast(done(change.code ?? code), change.undo && { undo: () => void change.undo?.() });
+      return change !== undefined;
     } catch (error) {
       showToast(errorText(error), { kind: 'failed' });
+      return false;
     } finally {
       await refreshCodes();
     }
@@ -69,7 +71,7 @@ export function useCodeActions(): CodeActions {
     value: Values[Field],
     done: (changed: Code) => string,
     expected?: Values[Field],
-  ): Promise<void> =>
+  ): Promise<boolean> =>
     run(
       async () => {
         const before = (await client.getCode({ id: code.id })).code ?? code;
@@ -87,7 +89,7 @@ export function useCodeActions(): CodeActions {
       code,
       done,
     );
-  const tag = (code: Code, add: readonly string[], remove: readonly string[]): Promise<void> =>
+  const tag = (code: Code, add: readonly string[], remove: readonly string[]): Promise<boolean> =>
     run(
       async () => {
         const tags = (await client.getCode({ id: code.id })).code?.tags ?? code.tags;
@@ -99,7 +101,7 @@ export function useCodeActions(): CodeActions {
       code,
       () => codes.done.tagged(isolated(nameOfCode(code))),
     );
-  const setDeleted = (code: Code, deleted: boolean): Promise<void> =>
+  const setDeleted = (code: Code, deleted: boolean): Promise<boolean> =>
     run(
       async () => {
         const isChanged = await update(code, { deleted });

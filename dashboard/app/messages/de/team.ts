@@ -15,6 +15,11 @@ export const team: typeof en = {
   you: 'Sie',
   addedToast: (email) => `${email} wurde hinzugefügt`,
   changed: (email, role) => `${email} hat jetzt die Rolle: ${role}`,
+  ownRoleTitle: (role) => `Die eigene Rolle in „${role}“ ändern?`,
+  ownRole:
+    'Sie können das nicht selbst rückgängig machen, sondern nur jemand anders mit der Rolle „Verwalten“ oder „Inhaber“.',
+  ownRoleOfOwner: 'Sie können das nicht selbst rückgängig machen, sondern nur jemand anders mit der Rolle „Inhaber“.',
+  ownRoleAction: 'Meine Rolle ändern',
   remove: 'Entfernen',
   removeOf: (email) => `Entfernen: ${email}`,
   removeTitle: (email) => `${email} entfernen?`,

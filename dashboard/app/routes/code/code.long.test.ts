@@ -180,6 +180,23 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('keeps a new name that could not be saved', async () => {
+    const { id } = await newCode('Old');
+    const page = await pages.open(`/codes/${id}`);
+    await press(page, 'Rename');
+    const field = page.getByRole('textbox', { name: 'Name of the code' });
+    await field.fill('New');
+    await page.route('**/UpdateCode', (route) => route.abort());
+    await page.keyboard.press('Enter');
+    await page.getByText('Signpost is unavailable at the moment.').waitFor();
+    expect(await field.inputValue()).toBe('New');
+    await page.unroute('**/UpdateCode');
+    await field.press('Enter');
+    await page.getByText('The name is now New.').waitFor();
+    await field.waitFor({ state: 'detached' });
+    await page.close();
+  });
+
   test('saves no condition without a value, and moves errors with their rules', async () => {
     const code = await newCode('Rules');
     const page = await pages.open(`/codes/${code.id}`);

@@ -11,20 +11,28 @@ export function RenameDialog({ code, onClose }: { readonly code: Code; readonly 
   const { code: texts, common } = useMessages();
   const { rename } = useCodeActions();
   const [name, setName] = useState(code.name ?? '');
+  const [isPending, setPending] = useState(false);
+  const wanted = name.trim();
+  const save = async () => {
+    if (isPending) return;
+    setPending(true);
+    // If it fails, a message says why, and the dialog keeps what was typed.
+    if (wanted === (code.name ?? '') || (await rename(code, wanted))) onClose();
+    else setPending(false);
+  };
   return (
     <Dialog title={texts.details.rename} isOpen onClose={onClose}>
       <form
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
-          if (name.trim() !== (code.name ?? '')) void rename(code, name.trim());
-          onClose();
+          void save();
         }}
       >
         <Field label={texts.details.renameTitle} value={name} onChange={setName} maxLength={200} isOptional autoFocus />
         <Actions>
           <Button onPress={onClose}>{common.cancel}</Button>
-          <Button look="primary" type="submit">
+          <Button look="primary" type="submit" isPending={isPending}>
             {common.save}
           </Button>
         </Actions>

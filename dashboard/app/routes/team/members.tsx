@@ -23,6 +23,7 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
   const isAdmin = useMay('admin');
   const queries = useQueryClient();
   const [leaving, setLeaving] = useState<Member>();
+  const [ownChange, setOwnChange] = useState<{ readonly member: Member; readonly role: RoleName }>();
   const update = useAction(AccountsService.method.updateMember);
   const remove = useAction(AccountsService.method.removeMember);
   const isLastOwner = isOwner && members.filter(({ role }) => role === Role.OWNER).length === 1;
@@ -32,6 +33,11 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
     await update.run({ id, role: roleOf(role) });
     showToast(texts.changed(email, shell.roles[role]));
     if (id === self.id) await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  };
+  const chooseRole = (member: Member, role: RoleName) => {
+    // People can't give themselves their role back, and an arrow key is enough to choose another.
+    if (member.id === self.id) setOwnChange({ member, role });
+    else void changeRole(member, role).catch(() => undefined);
   };
   const removeLeaving = async () => {
     if (!leaving) return;
@@ -68,7 +74,7 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
                     label={texts.roleOf(member.email)}
                     isLabelHidden
                     value={roleName(member.role)}
-                    onChange={(role) => void changeRole(member, role).catch(() => undefined)}
+                    onChange={(role) => chooseRole(member, role)}
                     options={ROLES.filter((each) => isOwner || each !== 'owner').map((id) => ({
                       id,
                       label: shell.roles[id],
@@ -111,6 +117,15 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
         onConfirm={removeLeaving}
       >
         {isSelf ? texts.leaveText : texts.removeText}
+      </Confirm>
+      <Confirm
+        title={texts.ownRoleTitle(ownChange ? shell.roles[ownChange.role] : '')}
+        isOpen={ownChange !== undefined}
+        onClose={() => setOwnChange(undefined)}
+        action={texts.ownRoleAction}
+        onConfirm={() => ownChange && changeRole(ownChange.member, ownChange.role)}
+      >
+        {isOwner ? texts.ownRoleOfOwner : texts.ownRole}
       </Confirm>
     </>
   );

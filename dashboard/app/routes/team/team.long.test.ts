@@ -55,6 +55,26 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await page.close();
   });
 
+  test('asks people who change their own role', async () => {
+    const page = await pages.open('/team', { role: Role.ADMIN });
+    const own = page.getByRole('button', { name: 'Role of admin@harbour.example' });
+    await own.focus();
+    await page.keyboard.press('ArrowLeft');
+    const question = page.getByRole('alertdialog', { name: 'Change your own role to Editor?' });
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    await question.waitFor({ state: 'detached' });
+    await own.getByText('Admin').waitFor();
+    await own.focus();
+    await page.keyboard.press('ArrowLeft');
+    await question.getByRole('button', { name: 'Change my role' }).click();
+    await page.getByText('admin@harbour.example is now: Editor').waitFor();
+    await own.waitFor({ state: 'detached' });
+    const accounts = pages.client(AccountsService);
+    const self = (await accounts.listMembers({})).members.find(({ email }) => email === 'admin@harbour.example');
+    await accounts.updateMember({ id: self?.id ?? '', role: Role.ADMIN });
+    await page.close();
+  });
+
   test('can be left', async () => {
     const page = await pages.open('/team', { role: Role.ADMIN });
     await page.getByRole('button', { name: 'Leave the account' }).focus();
