@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startSignpost } from './harness/processes.ts';
 
 const SECONDS = 15;
-/** On a busy machine the work of the start is not over before the second one. */
-const WINDOWS = 3;
+/** On a busy machine the work of the start is not over before the second one, and work of every minute falls into some. */
+const WINDOWS = 6;
 
 test('an idle platform commits at most five transactions a second', async () => {
   const { databaseUrl } = await startSignpost({ cores: 2, roles: ['rpc', 'relay,recorder,worker'] });
@@ -23,4 +23,4 @@ test('an idle platform commits at most five transactions a second', async () => 
     committed.push((await commits()) - before);
   }
   expect(Math.min(...committed)).toBeLessThanOrEqual(5 * SECONDS);
-}, 120_000);
+}, 180_000);
