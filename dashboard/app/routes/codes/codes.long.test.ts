@@ -73,8 +73,8 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('button', { name: 'Move to folder' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('searchbox', { name: 'Find: Move to folder' }).waitFor();
-    await page.keyboard.type('Both menus');
-    await page.getByRole('option', { name: 'Create “Both menus”' }).waitFor();
+    await page.keyboard.type('Menus');
+    await page.getByRole('option', { name: 'Create “Menus”' }).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.getByText('2 codes changed.').waitFor();
