@@ -92,7 +92,7 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>
-      <LeaveGuard isChanged={!creation.isPending} />
+      <LeaveGuard isChanged={!creation.isPending && !creation.isSuccess} />
       <CheckStep file={file} checked={checked} />
       <Section title={batches.optionsTitle}>
         <div className={styles.pair}>

@@ -49,7 +49,8 @@ function NewCodeForm() {
     setDraft({ ...draft, ...changes });
   };
   const submit = () => {
-    if (creation.isPending) return;
+    // After success this page may still be shown, while the code’s page is loaded.
+    if (creation.isPending || creation.isSuccess) return;
     setSent(true);
     if (Object.values(problems).every((problem) => problem === undefined)) creation.mutate(draft);
     else focusFirstInvalid(form.current);
@@ -58,7 +59,7 @@ function NewCodeForm() {
   const isChanged = JSON.stringify({ ...draft, kind: EMPTY_DRAFT.kind }) !== JSON.stringify(EMPTY_DRAFT);
   return (
     <>
-      <LeaveGuard isChanged={isChanged} />
+      <LeaveGuard isChanged={isChanged && !creation.isSuccess} />
       <form
         ref={form}
         noValidate
