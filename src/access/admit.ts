@@ -254,7 +254,8 @@ export async function rejectBeyondQuota(
   if (cost <= 1) return undefined;
   const checked = await checkUnmetered(pool, keyHash, features);
   if (!checked || checked.rejection) return undefined;
-  const rejection = beyondQuota(checked.rate, cost);
+  const ifAdmitted = { ...checked.rate, used: checked.rate.used + 1 };
+  const rejection = beyondQuota(ifAdmitted, cost - 1);
   if (!rejection) return undefined;
   if (idempotencyKey !== null && (await isStoredKey(pool, checked.account.id, idempotencyKey))) return undefined;
   return { ...checked, rejection };

@@ -58,18 +58,18 @@ export function costOfRows(rows: number): number {
   return Math.ceil(rows / ROWS_A_REQUEST);
 }
 
-/** The 429 of a call that costs `cost` requests and has not been admitted, if fewer are left this month. */
-export function beyondQuota({ used, ...rate }: Rate, cost: number): ReturnType<typeof quotaExceeded> | undefined {
-  if (rate.limit === null || used + cost <= rate.limit) return undefined;
-  return quotaExceeded({ ...rate, used: used + 1 }, cost);
+/** The 429 of a call that costs `requests` beyond the one of its admission, if fewer are left this month. */
+export function beyondQuota(rate: Rate, requests: number): ReturnType<typeof quotaExceeded> | undefined {
+  if (rate.limit === null || rate.used + requests <= rate.limit) return undefined;
+  return quotaExceeded(rate, requests + 1);
 }
 
 /** Fails when the account has fewer requests left this month; an early check that reserves nothing. */
 export function expectQuota(context: HandlerContext, requests: number): void {
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key') return;
-  const { limit, used } = caller.rate;
-  if (limit !== null && used + requests > limit) throw quotaExceeded(caller.rate, requests + 1);
+  const rejection = beyondQuota(caller.rate, requests);
+  if (rejection) throw rejection;
 }
 
 /**
