@@ -38,8 +38,8 @@ const SEMI_SPACE_MIB = 4;
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 /**
  * One thread of V8 for each worker instead of four: there is a worker for each CPU core, and each thread that collects
- * garbage takes it from a worker for 4 ms at a time. With four, the p99 of new connections after kept-alive ones was 12 to
- * 20 ms instead of 7 to 12.
+ * garbage takes it from a worker for 4 ms at a time. With four, the p99 of new connections after kept-alive ones was 11 to
+ * 21 ms instead of 6 to 11.
  */
 const ONE_V8_THREAD = '--v8-pool-size=1';
 
