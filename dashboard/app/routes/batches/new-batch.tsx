@@ -82,6 +82,8 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
   const format = useFormat();
   const { batchLimit } = usePlanLimits();
   const creation = useCreateBatch();
+  // After success this page may still be shown, while the batch’s page is loaded.
+  const isSent = creation.isPending || creation.isSuccess;
   // 25,000 rows take long enough to be felt on every key.
   const checked = useMemo(() => checkRows(file, mapping, messages), [file, mapping, messages]);
   const { good } = checked;
@@ -92,7 +94,7 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>
-      <LeaveGuard isChanged={!creation.isPending && !creation.isSuccess} />
+      <LeaveGuard isChanged={!isSent} />
       <CheckStep file={file} checked={checked} />
       <Section title={batches.optionsTitle}>
         <div className={styles.pair}>
@@ -136,7 +138,7 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
         <Button
           look="primary"
           isDisabled={cannotCreate}
-          isPending={creation.isPending}
+          isPending={isSent}
           onPress={() => creation.mutate({ rows: good, options, version: JSON.stringify([file.version, mapping]) })}
         >
           {batches.create(good.length, format.number(good.length))}
