@@ -62,7 +62,8 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const ended = exited.then(async (how) => `The ${name} ended ${how}. ${await tail(log, size)}`);
   const stop = async (by: NodeJS.Signals = 'SIGTERM') => {
     child.kill(by);
-    await exited;
+    // With its reading of the log: whoever stops a process may delete its folder then.
+    await ended;
   };
 
   const outcome = Promise.withResolvers<void>();
@@ -88,8 +89,13 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
 
 /** The last lines that a process appended to a log after its first `from` bytes. */
 async function tail(log: string, from: number): Promise<string> {
-  const written = (await readFile(log)).subarray(from).toString().trimEnd();
   const path = relative(process.cwd(), log);
+  let written: string;
+  try {
+    written = (await readFile(log)).subarray(from).toString().trimEnd();
+  } catch {
+    return `What it wrote to ${path} can't be read.`;
+  }
   if (written === '') return `It wrote nothing to ${path}.`;
   return `The end of ${path}:\n${written.split('\n').slice(-TAIL_LINES).join('\n')}`;
 }

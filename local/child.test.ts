@@ -1,0 +1,33 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startChild } from './child.ts';
+
+async function startIn(folder: string) {
+  const program = join(folder, 'program.mjs');
+  await writeFile(program, "process.send({ type: 'ready' }); console.log('it listens'); setInterval(() => {}, 1_000);");
+  return startChild({ name: 'program', program, env: {}, log: join(folder, 'program.log') });
+}
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-child-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('once a process is stopped, its folder may be deleted', async () => {
+  const folder = await newFolder();
+  const child = await startIn(folder);
+  await child.stop('SIGKILL');
+  await rm(folder, { recursive: true });
+  expect(await child.ended).toMatch(/^The program ended by SIGKILL\. The end of .*program\.log:\nit listens$/);
+});
+
+test('a process whose log was deleted meanwhile says so when it ends', async () => {
+  const folder = await newFolder();
+  const child = await startIn(folder);
+  await rm(folder, { recursive: true });
+  await child.stop();
+  expect(await child.ended).toMatch(/^The program ended by SIGTERM\. What it wrote to .*program\.log can't be read\.$/);
+});
