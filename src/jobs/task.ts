@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { promptStatement, run, type Statement, statement } from '../../common/postgres/sql.ts';
+import { run, type Statement, statement } from '../../common/postgres/sql.ts';
 
 /**
  * How long ago the job of unfinished work must have been taken before the work gets a new one if no process does it, and
@@ -23,7 +23,8 @@ export interface Task {
   readonly name: string;
   /** Takes the id of a row. */
   readonly schedule: Statement<never>;
-  readonly scheduleStalled: Statement<never>;
+  /** A query that schedules all its work that is unfinished, though no process does it. */
+  readonly scheduleStalled: string;
 }
 
 /**
@@ -42,9 +43,8 @@ export function taskOf({ name, table, property }: { name: string; table: string;
      * The process that works on a row holds its lock nearly all the time, and two processes on one row do no harm. A job
      * that has not been taken keeps its place in the queue.
      */
-    scheduleStalled: promptStatement(
-      `${table}_schedule_stalled`,
-      `select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
+    scheduleStalled: `
+      select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
                                       job_key_mode := 'preserve_run_at')
        from ${table} w join accounts a on a.id = w.account_id and a.closed_at is null
        where w.completed_at is null
@@ -54,7 +54,6 @@ export function taskOf({ name, table, property }: { name: string; table: string;
              and case when j.locked_at is null then j.run_at < now() + ${MAX_RETRY_WAIT_MS} * interval '1 ms'
                       else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end)
        for update of w skip locked`,
-    ),
   };
 }
 

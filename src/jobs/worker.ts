@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { poolOptions } from '../../common/postgres/connection-options.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
-import { KEEP_ALIVE, PROMPT_MS, run } from '../../common/postgres/sql.ts';
+import { KEEP_ALIVE, PROMPT_MS, promptStatement, run } from '../../common/postgres/sql.ts';
 import { isQueryTimeout } from '../../common/postgres/unavailable.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
@@ -115,8 +115,12 @@ export function startWorker(options: {
     }
   })();
 
+  const scheduleStalled = promptStatement(
+    'jobs_schedule_stalled',
+    tasks.map(({ task }) => `(${task.scheduleStalled})`).join(' union all '),
+  );
   const stalledCheck = setInterval(() => {
-    Promise.all(tasks.map(({ task }) => run(pool, task.scheduleStalled))).catch(reportNotScheduled);
+    run(pool, scheduleStalled).catch(reportNotScheduled);
   }, STALLED_MS);
 
   return {
