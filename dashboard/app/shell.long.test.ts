@@ -70,9 +70,9 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     expect(await background()).toBe('rgb(253, 253, 251)');
     await page.getByRole('button', { name: 'Signed in as' }).click();
     await page.getByRole('menuitem', { name: 'Dark' }).click();
-    expect(await background()).toBe('rgb(20, 20, 18)');
+    await expect.poll(background).toBe('rgb(20, 20, 18)');
     await page.emulateMedia({ media: 'print' });
-    expect(await background()).toBe('rgb(253, 253, 251)');
+    await expect.poll(background).toBe('rgb(253, 253, 251)');
     expect(await page.getByRole('navigation').isVisible()).toBe(false);
   });
 
