@@ -117,7 +117,8 @@ export function startWorker(options: {
 
   const scheduleStalled = promptStatement(
     'jobs_schedule_stalled',
-    tasks.map(({ task }) => `(${task.scheduleStalled})`).join(' union all '),
+    // Postgres locks rows in no `union` itself, only in its subqueries.
+    tasks.map(({ task }) => `select * from (${task.scheduleStalled}) as scheduled`).join(' union all '),
   );
   const stalledCheck = setInterval(() => {
     run(pool, scheduleStalled).catch(reportNotScheduled);

@@ -1,0 +1,43 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { BATCH_TASK } from '../batches/advance.ts';
+import { openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
+import { TARGET_CHANGE_TASK } from '../targets/changes/apply.ts';
+import { startWorker } from './worker.ts';
+
+const EVENTUALLY = { timeout: 20_000, interval: 50 };
+
+test('unfinished work of every task that no process does is done', async () => {
+  const { url } = await freshDatabase();
+  const database = await openDatabase(url, 3, entities);
+  onTestFinished(() => database.close());
+  const { pool } = database;
+  const [account, batch, change] = [newUuid(), newUuid(), newUuid()];
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account]);
+  await pool.query(
+    `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
+     values ($1, $2, '#000000', '#ffffff', 1, 0, 0)`,
+    [batch, account],
+  );
+  await pool.query(
+    `insert into target_changes (id, account_id, dry_run, author, note, total, failed)
+     values ($1, $2, false, '', '', 1, 0)`,
+    [change, account],
+  );
+  const done: string[] = [];
+  const tasks = [BATCH_TASK, TARGET_CHANGE_TASK].map((task) => ({
+    task,
+    async advance(id: string) {
+      done.push(`${task.name} ${id}`);
+      return false;
+    },
+  }));
+  const worker = startWorker({ databaseUrl: url, database, tasks, logger: pino({ level: 'silent' }) });
+  onTestFinished(() => worker.stop());
+  await expect
+    .poll(() => done.toSorted(), EVENTUALLY)
+    .toEqual([`${BATCH_TASK.name} ${batch}`, `${TARGET_CHANGE_TASK.name} ${change}`].toSorted());
+});
