@@ -64,12 +64,13 @@ export function accountCleanupFor(config: CoreConfig, database: Database): Accou
       (id) => deleteTargetVersions(pool, id),
       (id) => deleteTargetChanges(pool, id),
       (id) => deleteBatches(database, id),
-      (id) => deleteAccountScans(pool, archiveFolder(config), id),
       (id) => deleteAccountLabels(pool, id),
       (id) => deleteEndpoints(pool, id),
       (id) => deleteIdempotencyKeys(pool, id),
       (id) => deleteApiRequests(pool, id),
       (id) => deleteMembers(database, id),
+      // Last: it fails until every archive can be read.
+      (id) => deleteAccountScans(pool, archiveFolder(config), id),
     ],
   });
 }

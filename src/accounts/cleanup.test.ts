@@ -35,3 +35,21 @@ test('an account that takes long to clear is cleared by one process at a time', 
   await sweep;
   expect(steps).toBe(1);
 });
+
+test('an account that can’t be cleared does not hold up others that are due', async () => {
+  const [failing, other] = [newUuid(), newUuid()];
+  await pool.query(
+    `insert into accounts (id, name, plan, closed_at, delete_data, clear_at)
+     select id, 'Test', 'business', now(), true, now() - nth * interval '1 second'
+     from unnest($1::uuid[]) with ordinality as account (id, nth)`,
+    [[other, failing]],
+  );
+  const cleared: string[] = [];
+  const step = async (id: string) => {
+    if (id === failing) throw new Error('the archive can’t be read');
+    cleared.push(id);
+  };
+  const cleanup = createAccountCleanup(pool, { stop: [], erase: [step] });
+  await expect(cleanup.sweep()).rejects.toThrow('the archive can’t be read');
+  expect(cleared).toEqual([other]);
+});

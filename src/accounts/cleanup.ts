@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { first, run, statement } from '../../common/postgres/sql.ts';
+import { attemptEach } from '../../common/runtime/attempt-each.ts';
 
 /** One module's step of clearing a closed account. Idempotent, so that it can continue after an interruption. Takes a UUID. */
 export type ClearStep = (accountId: string) => Promise<void>;
@@ -48,7 +49,7 @@ const scheduleNext = statement(
 export interface AccountCleanup {
   /** Clears this account now, unless another core is clearing it; resolves when it is done. `accountId`: UUID. */
   clear(accountId: string): Promise<void>;
-  /** Clears all accounts that are due, one after the other. */
+  /** Clears all accounts that are due, one after the other; then rejects with the first failure. */
   sweep(): Promise<void>;
 }
 
@@ -67,13 +68,19 @@ export function createAccountCleanup(
     }
     await run(pool, scheduleNext, [id]);
   }
+
+  /** Leases each account as it is asked for. One that fails is due again in five minutes. */
+  async function* dueAccounts(): AsyncGenerator<Closed> {
+    for (let due = await first(pool, leaseDue); due; due = await first(pool, leaseDue)) yield due;
+  }
+
   return {
     async clear(accountId) {
       const closed = await first(pool, lease, [accountId]);
       if (closed) await clearAccount(closed);
     },
     async sweep() {
-      for (let due = await first(pool, leaseDue); due; due = await first(pool, leaseDue)) await clearAccount(due);
+      await attemptEach(dueAccounts(), clearAccount);
     },
   };
 }

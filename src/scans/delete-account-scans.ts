@@ -1,5 +1,6 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
-import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { attemptEach } from '../../common/runtime/attempt-each.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
 import { removeAccount } from './archive/archive-file.ts';
 import { foldIncrements } from './rollups/fold.ts';
@@ -40,11 +41,21 @@ const DELETE_CODE = [
   statement('delete_total_of_code', 'delete from scan_totals where code_id = $1'),
 ];
 
-const NEW_ARCHIVES = statement<Archive>(
+const NOW = statement<{ now: string }>(
+  'scan_deletion_time',
+  `select (clock_timestamp() at time zone 'utc')::text as now`,
+);
+const NEW_ARCHIVES = statement<Pick<Archive, 'month' | 'part'>>(
   'scan_archives_to_delete_from',
-  `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
+  `select to_char(month, 'YYYY-MM') as month, part from scan_archives
    where archived_at >= coalesce((select done_at from scan_deletions where account_id = $1), '-infinity')
    order by 1, 2`,
+);
+// Primary key.
+const ARCHIVE = statement<Archive>(
+  'scan_archive_to_delete_from',
+  `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
+   where month = $1 and part = $2`,
 );
 const COUNT_ARCHIVE = statement(
   'count_scan_archive',
@@ -52,7 +63,7 @@ const COUNT_ARCHIVE = statement(
 );
 const FINISH = statement(
   'finish_scan_deletion',
-  'update scan_deletions set done_at = clock_timestamp() where account_id = $1',
+  `update scan_deletions set done_at = $2::timestamp at time zone 'utc' where account_id = $1`,
 );
 
 /**
@@ -86,9 +97,9 @@ const UNFINISHED = statement<{ account_id: string }>(
   'select account_id from scan_deletions where done_at is null or done_at < asked_at',
 );
 
-/** Finishes interrupted deletions. */
+/** Finishes interrupted deletions, each as far as possible; then rejects with the first failure. */
 export async function finishDeletions(pool: Pool, folder: string): Promise<void> {
-  for (const { account_id } of await run(pool, UNFINISHED)) await finishDeletion(pool, folder, account_id);
+  await attemptEach(await run(pool, UNFINISHED), ({ account_id }) => finishDeletion(pool, folder, account_id));
 }
 
 /**
@@ -101,14 +112,13 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
   for (const { code_id } of await run(pool, CODES, [accountId])) await deleteCode(pool, code_id);
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
   await foldIncrements(pool);
-  await transaction(pool, async (tx) => {
+  const { now, archives } = await transaction(pool, async (tx) => {
     await lockArchives(tx);
-    for (const archive of await run(tx, NEW_ARCHIVES, [accountId])) {
-      const scans = await deleteFromArchive(tx, folder, archive, accountId);
-      await run(tx, COUNT_ARCHIVE, [`${archive.month}-01`, archive.part, scans]);
-    }
-    await run(tx, FINISH, [accountId]);
+    return { now: (await first(tx, NOW))?.now, archives: await run(tx, NEW_ARCHIVES, [accountId]) };
   });
+  // An archive that can't be read must not keep the scans in the others.
+  await attemptEach(archives, (archive) => deleteFromArchive(pool, folder, archive, accountId));
+  await run(pool, FINISH, [accountId, now]);
 }
 
 /**
@@ -131,8 +141,22 @@ async function deleteCode(pool: Pool, codeId: string): Promise<void> {
   }
 }
 
+async function deleteFromArchive(
+  pool: Pool,
+  folder: string,
+  { month, part }: Pick<Archive, 'month' | 'part'>,
+  accountId: string,
+): Promise<void> {
+  await transaction(pool, async (tx) => {
+    await lockArchives(tx);
+    const key = [`${month}-01`, part];
+    const archive = await first(tx, ARCHIVE, key);
+    if (archive) await run(tx, COUNT_ARCHIVE, [...key, await deleteScans(tx, folder, archive, accountId)]);
+  });
+}
+
 /** Returns the number of scans left in the archive. */
-async function deleteFromArchive(tx: PoolClient, folder: string, archive: Archive, accountId: string): Promise<number> {
+async function deleteScans(tx: PoolClient, folder: string, archive: Archive, accountId: string): Promise<number> {
   if (archive.file !== null) return removeAccount(folder, archive.file, accountId);
   const { rowCount } = await tx.query(`delete from ${archiveTable(archive)} where account_id = $1`, [accountId]);
   return archive.scans - (rowCount ?? 0);

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -266,6 +266,18 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
   expect(await tables()).toEqual([]);
 }, 20_000);
 
+test('an archive that can’t be moved to a file does not keep others in tables', async () => {
+  const scanned = newScannedCode();
+  for (const month of [6, 7]) await handle(scansOf(scanned, at(month), 10));
+  await archive('table');
+  await database.pool.query('alter table scans_2022_07_part1 rename to elsewhere');
+  await expect(archive()).rejects.toThrow('scans_2022_07_part1');
+  expect(archivedLines()).toHaveLength(10);
+  await database.pool.query('alter table elsewhere rename to scans_2022_07_part1');
+  await archive();
+  expect(archivedLines()).toHaveLength(20);
+});
+
 describe('deleting the scans of an account', () => {
   test('says which archive can’t be rewritten, and is finished when it can', async () => {
     const [deleted, retained] = [newScannedCode(), newScannedCode()];
@@ -282,6 +294,22 @@ describe('deleting the scans of an account', () => {
     expect(archivedLines()).toHaveLength(5);
     await finishDeletions(database.pool, folder);
     expect(archivedLines()).toHaveLength(3);
+  });
+
+  test.each(['damaged', 'empty'])('goes on with all that does not need an archive that is %s', async (state) => {
+    const accounts = [newScannedCode(), newScannedCode()];
+    for (const month of [0, 1]) for (const each of accounts) await handle(scansOf(each, at(month), 10));
+    await archive();
+    const file = join(folder, 'scans-2022-01-part1.csv.gz');
+    const whole = readFileSync(file);
+    writeFileSync(file, state === 'empty' ? '' : whole.subarray(0, whole.length - 20));
+    for (const { accountId } of accounts) await requestDeletion(database.pool, accountId);
+    await expect(finishDeletions(database.pool, folder)).rejects.toThrow(file);
+    expect(gunzipSync(readFileSync(join(folder, 'scans-2022-02-part1.csv.gz'))).toString()).toMatch(/^id,.*\n$/);
+    expect(await Promise.all(accounts.map(total))).toEqual([0, 0]);
+    writeFileSync(file, whole);
+    await finishDeletions(database.pool, folder);
+    expect(archivedLines()).toEqual([]);
   });
 
   test('removes them from the table, from both kinds of archive and from every counter, and no others', async () => {

@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { first, run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { LOCKS } from '../../db/locks.ts';
 import { monthOf, monthsInTable, monthsLater, partitionOf } from '../partitions.ts';
 import { ARCHIVED_COLUMNS, writeArchive } from './archive-file.ts';
@@ -44,7 +45,9 @@ export async function archiveMonths(pool: Pool, { hotMonths, to, folder }: Archi
   if (hotMonths === 0) return;
   const oldest = monthsLater(monthOf(now), -hotMonths);
   for (const month of await monthsInTable(pool)) if (month < oldest) await detach(pool, month);
-  if (to === 'file') while (await moveToFile(pool, folder));
+  if (to === 'table') return;
+  // An archive that can't be moved must not keep the others in Postgres.
+  await attemptEach(await run(pool, IN_TABLES), (archive) => moveToFile(pool, folder, archive));
 }
 
 /** Whether a month can be archived under any configuration: the current month and the one before never are. */
@@ -99,23 +102,27 @@ function detach(pool: Pool, month: string): Promise<void> {
   });
 }
 
-const IN_TABLE = statement<Archive>(
+const IN_TABLES = statement<Pick<Archive, 'month' | 'part'>>(
+  'scan_archives_in_tables',
+  `select to_char(month, 'YYYY-MM') as month, part from scan_archives where file is null order by 1, 2`,
+);
+// Primary key.
+const SCANS_IN_TABLE = statement<Pick<Archive, 'scans'>>(
   'scan_archive_in_table',
-  `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
-   where file is null order by 1, 2 limit 1`,
+  'select scans::float8 as scans from scan_archives where month = $1 and part = $2 and file is null',
 );
 const NAME_FILE = statement(
   'name_scan_archive_file',
   'update scan_archives set file = $3 where month = $1 and part = $2',
 );
 
-/** Moves one archive from its table to a file; resolves to false when no archive is in a table. */
-function moveToFile(pool: Pool, folder: string): Promise<boolean> {
+/** Moves an archive from its table to a file, unless another process has done so. */
+function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' | 'part'>): Promise<void> {
+  const { month, part } = archive;
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
-    const archive = await first(tx, IN_TABLE);
-    if (!archive) return false;
-    const { month, part, scans } = archive;
+    const scans = (await first(tx, SCANS_IN_TABLE, [`${month}-01`, part]))?.scans;
+    if (scans === undefined) return;
     const table = archiveTable(archive);
     const file = `scans-${month}-part${part}.csv.gz`;
     const rows = tx.query(
@@ -131,7 +138,6 @@ function moveToFile(pool: Pool, folder: string): Promise<boolean> {
     if (rows.rowCount !== scans) throw new Error(`${table} holds ${rows.rowCount} scans and should hold ${scans}`);
     await run(tx, NAME_FILE, [`${month}-01`, part, file]);
     await tx.query(`drop table ${table}`);
-    return true;
   });
 }
 

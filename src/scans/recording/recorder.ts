@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import { type Log, type LogRecord, ReadAgain, type Subscription } from '../../../common/log/log.ts';
 import { SCANS, SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
+import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { hourly, periodically } from '../../../common/runtime/periodically.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { postgresNow } from '../../db/clock.ts';
@@ -204,7 +205,7 @@ function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): 
     await ensureMonths(pool, [month, monthAfter(month)]);
     await destroySalts(pool, now);
     if (!archive) return;
-    await finishDeletions(pool, archive.folder);
-    await archiveMonths(pool, archive, now);
+    const steps = [() => finishDeletions(pool, archive.folder), () => archiveMonths(pool, archive, now)];
+    await attemptEach(steps, (step) => step());
   });
 }
