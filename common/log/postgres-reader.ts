@@ -148,9 +148,9 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
 
     let ends = new Map<number, bigint>();
 
-    async function handlePartition(partition: number, from: bigint, records: readonly LogRecord[]): Promise<void> {
+    async function handlePartition(partition: number, records: readonly LogRecord[]): Promise<void> {
       try {
-        const next = await handleRecords(reading, records, { from, end: ends.get(partition) ?? 0n });
+        const next = await handleRecords(reading, records, ends.get(partition) ?? 0n);
         await progress.commit?.(partition, next);
         // Moved to the end, so that the other partitions are read first.
         positions.delete(partition);
@@ -189,8 +189,8 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
       }
       if (due.length > 0) {
         const records = await readRecords(query, reading, due);
-        for (const [partition, from] of due)
-          inFlight.set(partition, handlePartition(partition, from, records.get(partition) ?? []));
+        for (const [partition] of due)
+          inFlight.set(partition, handlePartition(partition, records.get(partition) ?? []));
       }
       const timer = setTimeout(() => {
         isBehind = true;
@@ -226,16 +226,13 @@ async function readRecords(
   return Map.groupBy(records, ({ partition }) => partition);
 }
 
-/** Handles records of a partition that were read at `from` and whose last known end is `end`; returns the next offset. */
-async function handleRecords(
-  { handle }: Reading,
-  records: readonly LogRecord[],
-  { from, end }: { from: bigint; end: bigint },
-): Promise<bigint> {
-  const last = records.at(-1);
+/** Handles records of a partition whose last known end is `end`; returns the next offset. */
+async function handleRecords({ handle }: Reading, records: readonly LogRecord[], end: bigint): Promise<bigint> {
+  const [first, last] = [records[0], records.at(-1)];
   // If compaction or retention has deleted all of them, reading continues at the end.
-  if (!last) return end;
-  await handle(records, from);
+  if (!first || !last) return end;
+  // Like Kafka, from the first record that retention has left: otherwise nobody would notice what was never handled.
+  await handle(records, first.offset);
   return last.offset + 1n;
 }
 

@@ -74,6 +74,45 @@ test('large records are read in parts of some megabytes', async () => {
   expect(Math.max(...handled.map(({ length }) => length))).toBeLessThanOrEqual(5);
 });
 
+test('a group learns where reading continues after retention has deleted records that it had not read', async () => {
+  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  const topic = 'expired';
+  await log.ensureTopics([{ name: topic, partitions: 1, retention: 3_600_000 }]);
+  const publish = (keys: readonly string[]) =>
+    log.publish(
+      topic,
+      keys.map((key) => ({ key, value: null })),
+    );
+  const handled: string[] = [];
+  const join = () =>
+    log.consume({
+      topic,
+      group: 'g',
+      handle: async (records, from) => void handled.push(`${from}: ${records.map(({ key }) => key).join(' ')}`),
+    });
+  const first = join();
+  await publish(['a', 'b']);
+  await expect.poll(() => handled).toEqual(['0: a b']);
+  await first.stop();
+  const client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await publish(['c', 'd', 'e']);
+  await client.query(`delete from log_records where topic = $1 and "offset" < 4`, [topic]);
+  const second = join();
+  await expect.poll(() => handled.slice(1)).toEqual(['4: e']);
+  await second.stop();
+  await publish(['f']);
+  await client.query('delete from log_records where topic = $1', [topic]);
+  const third = join();
+  onTestFinished(() => third.stop());
+  const committed = async () => (await client.query(`select "offset" from log_groups where topic = $1`, [topic])).rows;
+  await expect.poll(committed).toEqual([{ offset: '6' }]);
+  await publish(['g']);
+  await expect.poll(() => handled.slice(2)).toEqual(['6: g']);
+});
+
 test('a log whose Postgres is unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openPostgresLog({ url: 'postgres://nobody@127.0.0.1:9/none', clientId: 'signpost-test', logger });
   const errors: unknown[] = [];
