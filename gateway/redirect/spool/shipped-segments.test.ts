@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { keepShipped, shippedSegmentsIn } from './shipped-segments.ts';
 
 const logger = pino({ level: 'silent' });
@@ -64,15 +65,20 @@ test('segments are kept for the configured time, oldest first, and those of two 
   ]);
 });
 
-test('while the disk is nearly full the oldest are removed', ({ skip }) => {
+test('while the disk is nearly full the oldest are removed, and that is logged', ({ skip }) => {
   const disk = smallDisk();
   if (disk === undefined) return skip();
   try {
     const shipped = join(disk, 'shipped');
     mkdirSync(shipped);
     for (const name of ['1', '2', '3']) writeFileSync(join(shipped, `${name}.scans`), Buffer.alloc(320 * 1_024));
-    keepShipped(shipped, 24, logger).stop();
+    const { lines, logger: recording } = recordingLogger();
+    keepShipped(shipped, 24, recording).stop();
     expect(readdirSync(shipped)).toEqual(['2.scans', '3.scans']);
+    keepShipped(shipped, 24, recording).stop();
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 50, segments: 1, msg: 'shipped segments are deleted early: the disk is nearly full' },
+    ]);
   } finally {
     execFileSync('umount', [disk]);
   }

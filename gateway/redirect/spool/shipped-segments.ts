@@ -42,7 +42,8 @@ export interface ShippedSegments {
 export function keepShipped(folder: string, hours: number, logger: Logger): ShippedSegments {
   function sweep(): void {
     try {
-      removeOutdated(folder, Date.now() - hours * HOUR_MS);
+      const early = removeOutdated(folder, Date.now() - hours * HOUR_MS);
+      if (early > 0) logger.error({ segments: early }, 'shipped segments are deleted early: the disk is nearly full');
     } catch (error) {
       logger.error({ err: error }, 'shipped segments can’t be removed');
     }
@@ -99,10 +100,16 @@ function sync(path: string): void {
   }
 }
 
-function removeOutdated(folder: string, before: number): void {
+/** Returns how many segments were removed before their time. */
+function removeOutdated(folder: string, before: number): number {
+  let early = 0;
   for (const { path, written } of shippedSegmentsIn(folder)) {
-    if (written < before || isNearlyFull(folder)) rmSync(path, { force: true });
+    const isOutdated = written < before;
+    if (!isOutdated && !isNearlyFull(folder)) continue;
+    rmSync(path, { force: true });
+    if (!isOutdated) early++;
   }
+  return early;
 }
 
 function isNearlyFull(folder: string): boolean {
