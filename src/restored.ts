@@ -15,10 +15,16 @@ import { entities } from './entities.ts';
  * runs, and repeatedly; the relay of any core publishes what it writes.
  */
 
-/** Added to every version: more changes than one code can have seen since the backup. */
+/**
+ * Added to every version, if the time in ms is not above that: more changes than one code can have seen since the backup.
+ * The time also exceeds what gateways have seen after an earlier restore of the same backup.
+ */
 const VERSION_OFFSET = 1_000_000;
 
-/** Added to every offset of the routes topic: more records than one partition can have got since the backup. */
+/**
+ * Added to every offset of the routes topic, if the time in µs is not above that: more records than one partition can have
+ * got since the backup.
+ */
 const POSITION_OFFSET = 1_000_000_000;
 
 /**
@@ -27,7 +33,12 @@ const POSITION_OFFSET = 1_000_000_000;
  */
 const raisePositions = statement(
   'log_raise_positions',
-  'update log_partitions set next = next + $2, clean = next + $2 where topic = $1',
+  `update log_partitions set next = raised, clean = raised
+   from (
+     select topic as of, partition as nth, greatest(next + $2, (extract(epoch from now()) * 1000000)::bigint) as raised
+     from log_partitions where topic = $1
+   ) each
+   where topic = of and partition = nth`,
 );
 
 try {

@@ -12,7 +12,7 @@ const ROUTED = ROUTED_COLUMNS.join(', ');
 /** Raises the versions of the next codes of any account. Indexes: codes_short_code_key, codes_pkey. */
 const raiseVersions = statement<RoutedCode>(
   'codes_lift_versions',
-  `update codes set version = version + $2
+  `update codes set version = greatest(version + $2, (extract(epoch from now()) * 1000)::bigint)
    where (account_id, id) in (
      select account_id, id from codes where short_code > $1 order by short_code limit ${MAX_CODES} for update
    )
@@ -44,8 +44,8 @@ export function republishRoutesOf(pool: Pool, shortCodes: readonly string[]): Pr
 }
 
 /**
- * Publishes the current routes of all codes of all accounts, after adding `versionOffset` to their versions. Returns
- * the number of codes.
+ * Publishes the current routes of all codes of all accounts, after raising their versions by `versionOffset`, or to the
+ * time in ms if that is more; 0: not at all. Returns the number of codes.
  */
 export async function republishCodes(pool: Pool, versionOffset: number): Promise<number> {
   let published = 0;
