@@ -272,6 +272,17 @@ test('a hanging endpoint does not delay others, and its concurrent requests are 
   expect(await listDeliveries(sameHost.id)).toHaveLength(100);
 });
 
+test('however many failing endpoints hang, they do not take the place of working ones', async () => {
+  const hanging = await startReceiver(HANG);
+  for (let nth = 0; nth < 3; nth++) await account.addEndpoint(`${hanging.url}/${nth}`);
+  await pool.query('update webhook_endpoints set failing_since = now()');
+  const healthy = await addEndpoint(ACCEPT);
+  await fanOutEvents(1);
+  startDelivering({ endpoints: 2, timeoutMs: 120_000 });
+  await vi.waitFor(() => expect(hanging.received).toHaveLength(2), EVENTUALLY);
+  await untilSucceeded(healthy.id, 1);
+});
+
 test('a failing endpoint gets one request at a time until one succeeds', async () => {
   let respond: Responder = HANG;
   const endpoint = await addEndpoint((received, response) => respond(received, response));

@@ -46,7 +46,7 @@ interface Limits {
   requestsPerEndpoint: number;
   /** Deliveries of one endpoint that are queued in this process. */
   queuedPerEndpoint: number;
-  /** Endpoints that one process leases: more than hang at a time. */
+  /** Working endpoints that one process leases, and throttled ones: these may all hang, and must not take the place of those. */
   endpoints: number;
   /** When another process may lease the endpoints of a process that died. */
   leaseMs: number;
@@ -162,6 +162,12 @@ export function startDeliverer({
 
   const releaseIdle = (idleMs: number) => release(new Map(leased.idle(idleMs).map((id) => [id, null])));
 
+  function freePlaces(): { working: number; throttled: number } {
+    let throttled = 0;
+    for (const { row } of leased.values()) if (isThrottled(row)) throttled++;
+    return { working: limits.endpoints - (leased.size - throttled), throttled: limits.endpoints - throttled };
+  }
+
   /**
    * Records results, renews and claims leases, sends due deliveries and releases idle endpoints. Returns the longest
    * wait for a notification before the next iteration, in ms; undefined: no limit.
@@ -172,7 +178,7 @@ export function startDeliverer({
       leased.applyRenewal(await queue.renew([...leased.keys()]));
       renewedAt = performance.now();
     }
-    for (const row of await queue.claim(limits.endpoints - leased.size)) leased.put(row);
+    for (const row of await queue.claim(freePlaces())) leased.put(row);
     await fetchDue();
     await sendThrottled();
     await releaseIdle(LINGER_MS);

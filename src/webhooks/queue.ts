@@ -80,13 +80,20 @@ const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.verified_at,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
+const dueEndpoints = (which: string, limit: string) => `
+  select id from (
+    select id from webhook_endpoints
+    where due_at <= now() and (leased_until is null or leased_until <= now()) and ${which}
+    order by due_at limit ${limit} for no key update skip locked
+  ) as endpoints`;
+
 /** Index: webhook_endpoints_due. It also contains endpoints that other processes lease; they are skipped. */
 const claim = promptStatement<LeasedEndpointRow>(
   'webhooks_claim',
   `update webhook_endpoints e set leased_by = $1, leased_until = now() + $2 * interval '1 ms'
    from (
-     select id from webhook_endpoints where due_at <= now() and (leased_until is null or leased_until <= now())
-     order by due_at limit $3 for no key update skip locked
+     ${dueEndpoints('failing_since is null and verified_at is not null', '$3')}
+     union all ${dueEndpoints('(failing_since is not null or verified_at is null)', '$4')}
    ) due
    where e.id = due.id returning ${LEASED_COLUMNS}`,
 );
@@ -204,8 +211,8 @@ const releaseEndpoints = statement(
 
 /** The queue of pending deliveries, for one process. Endpoints and deliveries are named by their UUIDs. */
 export interface Queue {
-  /** Leases up to `limit` due endpoints, the longest overdue first. */
-  claim(limit: number): Promise<LeasedEndpointRow[]>;
+  /** Leases up to so many due endpoints, working and throttled ones (`isThrottled`), the longest overdue first. */
+  claim(limits: { working: number; throttled: number }): Promise<LeasedEndpointRow[]>;
   /** In how many ms the next endpoint can be leased, as far as is known; undefined without pending deliveries. */
   nextDue(): Promise<number | undefined>;
   /** Renews leases and returns the current rows. The process no longer leases endpoints that are missing in them. */
@@ -224,7 +231,7 @@ export interface Queue {
 /** `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died. */
 export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
   return {
-    claim: (limit) => run(pool, claim, [self, leaseMs, limit]),
+    claim: ({ working, throttled }) => run(pool, claim, [self, leaseMs, Math.max(0, working), Math.max(0, throttled)]),
     nextDue: async () => (await first(pool, selectNextDue))?.wait,
     renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
     due(capacities, fetched) {
