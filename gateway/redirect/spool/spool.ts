@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import type { Logger } from 'pino';
+import { diskErrorName } from './disk-error.ts';
 import { frameBytes, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
 import { newSegment, type Segment, sealSegment } from './segments.ts';
@@ -102,8 +103,10 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   }
 
   function failed(error: unknown): void {
-    if (failing === undefined) logger.error({ err: error }, 'scans can’t be written to disk; they wait in memory');
-    failing = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    const code = diskErrorName(error as NodeJS.ErrnoException);
+    if (failing === undefined)
+      logger.error({ err: error, code }, 'scans can’t be written to disk; they wait in memory');
+    failing = code;
     failures++;
     try {
       // It may contain a part of the failed write, which may have been read: so it is neither truncated nor appended to.
