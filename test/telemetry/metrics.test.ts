@@ -87,6 +87,27 @@ test('the table of docs/operating.md has every metric, with its labels, unit and
   expect(cells.toSorted()).toEqual(rows(families).toSorted());
 });
 
+test('docs/operating.md lists the values of the labels that rules select by', () => {
+  const [, table = ''] =
+    /<!-- values of labels -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+  const samples = families.flatMap((family) => family.samples);
+  const rows = [...table.matchAll(/^\| `(\w+)`\s*\| (.*) \|$/gm)];
+  expect(rows.map(([, label]) => label)).toContain('signpost_scan_result');
+  for (const [, label = '', cell = ''] of rows) {
+    const listed = [...cell.matchAll(/`([^`]+)`/g)].map(([, value]) => value);
+    const measured = new Set(samples.flatMap(({ labels }) => labels[label] ?? []));
+    expect(measured.size, label).toBeGreaterThan(0);
+    if (label === 'rpc_response_status_code') continue;
+    // The values of these two are all measured, if only as 0; others when they occur.
+    if (['signpost_refusal_reason', 'signpost_scan_stage'].includes(label)) expect(listed.length).toBe(measured.size);
+    expect(listed, label).toEqual(expect.arrayContaining([...measured]));
+  }
+  const spelled = { grpc: /^[A-Z_]+$/, connectrpc: /^[a-z_]+$/ };
+  for (const { labels } of samples.filter(({ labels }) => labels.rpc_system_name)) {
+    expect(labels.rpc_response_status_code).toMatch(spelled[labels.rpc_system_name as keyof typeof spelled]);
+  }
+});
+
 test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async () => {
   for (const port of [observed.corePort, observed.gatewayPort]) {
     const text = await (await get(port, '/metrics')).text();
