@@ -83,7 +83,7 @@ export const GATEWAY_VARIABLES = {
   },
   UNKNOWN_CODES_PER_MINUTE: {
     type: integer(1, 1_000_000, 300),
-    about: 'Codes that do not exist that a client address may scan at each worker; beyond that the answer is 429.',
+    about: 'Scans of codes that do not exist, from one client address at each worker; beyond that the answer is 429.',
   },
   COUNTRY_HEADER: {
     type: optionalText('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),

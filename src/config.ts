@@ -52,8 +52,8 @@ export const CORE_VARIABLES = {
   MIGRATE: {
     type: flag(true),
     about:
-      'Whether the core migrates the schema when it starts. `false`: `npm run migrate` does, as a step of its own, and ' +
-      'the core does not start before. Its role must own the tables in any case.',
+      'Whether the core migrates the schema when it starts. `false`: run `npm run migrate` as a step of its own; the ' +
+      'core does not start on an older schema. Its role must own the tables in either case.',
   },
   DATABASE_CONNECTIONS: {
     type: integer(5, 1_000, 20),
