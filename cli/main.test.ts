@@ -225,6 +225,7 @@ test('help shows the commands, variables, exit codes and an example, and the hel
     expect(stdout).toContain(part);
   const own = await run(['code', 'create-static', '--help']);
   expect(own.stdout).toContain('--wifi-ssid <name>');
+  expect(own.stdout).toMatch(/^Usage: signpost code create-static --account <id> \[options\]$/m);
   expect(own.stdout).toContain('Example:');
 });
 

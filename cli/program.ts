@@ -117,7 +117,11 @@ export async function createProgram(word?: string): Promise<Command> {
   completionCommand(program);
   // `--json` is accepted anywhere, also after the subcommand.
   for (const group of program.commands)
-    for (const command of group.commands) rejectContradictions(command.option('--json', 'print JSON'));
+    for (const command of group.commands) {
+      rejectContradictions(command.option('--json', 'print JSON'));
+      const required = command.options.filter(({ mandatory }) => mandatory).map(({ flags }) => flags);
+      command.usage([...required, '[options]'].join(' '));
+    }
   return program;
 }
 

@@ -50,7 +50,11 @@ export function webhookCommands(webhook: Command): void {
   const add = command('add', 'add an endpoint; its secret is shown only once');
   example(add, 'webhook add --account acct_… --url https://example.com/hook --events qr.created')
     .requiredOption('--url <url>', 'the https URL of the endpoint')
-    .requiredOption('--events <types>', 'comma-separated event types, such as qr.created,bulk.completed', splitList)
+    .requiredOption(
+      '--events <types>',
+      'comma-separated event types, such as qr.created,bulk.completed; see docs/events.md',
+      splitList,
+    )
     .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
       const { webhooks } = await connectCore(process.env, account);
       const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
