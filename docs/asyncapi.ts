@@ -36,7 +36,7 @@ export function asyncapiYaml(): string {
   return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
 }
 
-/** The topics that consumers may read, as AsyncAPI 3.1, from the schemas that the code uses. */
+/** The topics that consumers may read, as AsyncAPI 3.0, from the schemas that the code uses. */
 function asyncapiDocument(): Part {
   const schemas: Record<string, Part> = {};
   const events = Object.entries(EVENT_MESSAGES).map(([type, event]) => [type, eventMessage(type, event, schemas)]);
@@ -83,7 +83,8 @@ function asyncapiDocument(): Part {
     routes: channel(ROUTES, 'The newest state of every short code and custom domain, for gateways.', ['route']),
   };
   return {
-    asyncapi: '3.1.0',
+    // Generators of code do not read 3.1 yet, of which nothing is used.
+    asyncapi: '3.0.0',
     info: {
       title: 'Signpost on Kafka',
       version: '1.0.0',
@@ -159,8 +160,25 @@ function eventMessage(type: string, event: EventDescription, schemas: Record<str
 }
 
 function protobuf(path: string): Part {
-  const schema = readFileSync(resolve(import.meta.dirname, '../proto/signpost', path), 'utf8');
-  return { schemaFormat: 'application/vnd.google.protobuf;version=3', schema };
+  return { schemaFormat: 'application/vnd.google.protobuf;version=3', schema: withoutOwnImports(`signpost/${path}`) };
+}
+
+/**
+ * A proto file with the messages of those that it imports from `proto/` after its own, in one package: a document's reader
+ * has no other file, and AsyncAPI's parser of protobuf schemas rejects imports that it does not know.
+ */
+function withoutOwnImports(path: string): string {
+  const read = (name: string) => readFileSync(resolve(import.meta.dirname, '../proto', name), 'utf8');
+  const own = /^import "(signpost\/.*)";\n/gm;
+  let text = read(path);
+  const imported = [...text.matchAll(own)].map(([, name = '']) => read(name));
+  const others = new Set(imported.flatMap((each) => each.match(/^import .*$/gm) ?? []));
+  text = text.replace(own, '').replace(/^package .*\n/m, (line) => [line, ...others, ''].join('\n'));
+  for (const each of imported) {
+    const [, name = ''] = /^package (.*);$/m.exec(each) ?? [];
+    text = `${text.replaceAll(`${name}.`, '')}\n${each.slice(each.search(/^(\/\/.*\n)*(message|enum) /m))}`;
+  }
+  return text;
 }
 
 /** JSON Schema draft 7, which AsyncAPI uses; named schemas are moved to the components. */
