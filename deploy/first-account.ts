@@ -20,6 +20,7 @@ if (total > 0n) {
 Signpost is running.
 
   REST API and scans   ${url}
+  API reference        ${url}/docs
   API key              ${apiKey}
 
 ${session(url, apiKey)}`);

@@ -56,6 +56,8 @@ describe('npm start', () => {
     const place = await isolatedEnvironment();
     const first = startLocally(place, ['npm', 'start']);
     const printed = await first.ready;
+    const [, reference = ''] = /API reference +(\S+)/.exec(printed) ?? [];
+    expect((await fetch(reference)).headers.get('content-type')).toContain('html');
     const folder = await mkdtemp(join(dirname(place.DATA_DIR), 'session-'));
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', patient(printed)], { cwd: folder });
     expect(stdout).toContain('HTTP/1.1 302');

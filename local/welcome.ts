@@ -15,6 +15,7 @@ export function welcome(settings: Settings, apiKey: string | undefined): string 
 Signpost is running; Ctrl-C stops it.
 
   REST API and scans   http://localhost:${port}
+  API reference        http://localhost:${port}/docs
   core, Connect        http://localhost:${corePort}
   core, gRPC           localhost:${grpcPort}
   logs                 ${relative(process.cwd(), dataDir)}/logs
