@@ -219,7 +219,7 @@ export type CreateEndpointRequest = Message<"signpost.webhooks.v1.CreateEndpoint
   url: string;
 
   /**
-   * Event types; at least one.
+   * At least one of the types in docs/events.md, such as `qr.created`.
    *
    * @generated from field: repeated string events = 2;
    */
