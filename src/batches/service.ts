@@ -15,7 +15,7 @@ import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/platform-hosts.ts';
 import type { Database } from '../db/database.ts';
-import { isCompleted, type RequestWindow, watch } from '../jobs/progress.ts';
+import { type FollowedWork, isCompleted, type RequestWindow, watch } from '../jobs/progress.ts';
 import { schedule } from '../jobs/task.ts';
 import { BATCH_TASK } from './advance.ts';
 import { batchMessage } from './batch-message.ts';
@@ -41,6 +41,10 @@ export function batchesService(options: {
 }): ServiceImpl<typeof BatchesService> {
   const { database, cursors, platformUrl, window, stopping } = options;
   const { orm, pool } = database;
+  const followed = (accountId: string, id: string): FollowedWork<BatchEntity> => ({
+    read: () => findBatch(orm.em.fork(), accountId, id),
+    isOpen: () => isOpen(pool, accountId),
+  });
 
   return {
     async createBatch(request, context) {
@@ -60,9 +64,8 @@ export function batchesService(options: {
         },
         async (stored) => {
           if (!staged) return stored;
-          const id = encodeId('batch', staged.id);
-          const read = () => findBatch(orm.em.fork(), account.id, id);
-          return createBatchResponse(await window.wait(staged, read, closes, context));
+          const work = followed(account.id, encodeId('batch', staged.id));
+          return createBatchResponse(await window.wait(staged, work, closes, context));
         },
       );
       return refundIfExhausted(pool, context, creation);
@@ -70,14 +73,8 @@ export function batchesService(options: {
     getBatch: (request, context) => getBatch(database, platformUrl, accountOf(context).id, request),
     listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
-      const accountId = accountOf(context).id;
-      const watched = watch({
-        read: () => findBatch(orm.em.fork(), accountId, id),
-        isOpen: () => isOpen(pool, accountId),
-        call: context.signal,
-        stopping,
-      });
-      for await (const batch of watched) {
+      const work = followed(accountOf(context).id, id);
+      for await (const batch of watch({ ...work, call: context.signal, stopping })) {
         yield { batch: batchMessage(batch) };
       }
     },

@@ -7,7 +7,7 @@ import { requestWindow, type Work, watch } from './progress.ts';
 const CONNECTIONS = 8;
 
 /** Returns a function that starts a request, with an idempotency key or without. `read`: the work as it is by now. */
-function window(read: () => Work = () => ({ position: 1 }), windowMs = 60_000) {
+function window(read: () => Work = () => ({ position: 1 }), { windowMs = 60_000, isOpen = (): boolean => true } = {}) {
   const { wait, closes } = requestWindow({
     windowMs,
     connections: CONNECTIONS,
@@ -15,7 +15,10 @@ function window(read: () => Work = () => ({ position: 1 }), windowMs = 60_000) {
     stopping: new AbortController().signal,
   });
   return (headers: Record<string, string>, signal = new AbortController().signal) =>
-    wait({ position: 0 }, async () => read(), closes(), { requestHeader: new Headers(headers), signal });
+    wait({ position: 0 }, { read: async () => read(), isOpen: async () => isOpen() }, closes(), {
+      requestHeader: new Headers(headers),
+      signal,
+    });
 }
 
 const KEYED = { 'idempotency-key': 'a' };
@@ -46,10 +49,18 @@ test('with a key a quarter of the connections wait, in all as many as connection
 });
 
 test('a request waits no longer than its window, also if the clock is set back meanwhile', async () => {
-  const waiting = window(undefined, 200)({});
+  const waiting = window(undefined, { windowMs: 200 })({});
   const now = Date.now();
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now - 3_600_000);
   await vi.waitFor(() => waiting, { timeout: 5_000 }).finally(() => clock.mockRestore());
+});
+
+test('a request does not wait for work that never continues because its account was closed', async () => {
+  let open = true;
+  const waiting = window(() => ({ position: 3 }), { isOpen: () => open })({});
+  expect(await isAnswered(waiting)).toBe(false);
+  open = false;
+  expect(await waiting).toEqual({ position: 3 });
 });
 
 test('requests whose callers have left make room', async () => {

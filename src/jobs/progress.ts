@@ -22,17 +22,25 @@ export function isCompleted({ completedAt }: Work): boolean {
   return completedAt != null;
 }
 
+/** Work that is followed until it is completed. */
+export interface FollowedWork<Item extends Work> {
+  /** Reads it again. */
+  read(): Promise<Item>;
+  /** Whether its account is open; the work of a closed one never continues. */
+  isOpen(): Promise<boolean>;
+}
+
 /** The time in which requests wait for the work that they have scheduled, before they answer that it continues. */
 export interface RequestWindow {
   /** When the window of a request that begins now closes, of `performance.now()`. */
   closes(): number;
   /**
-   * Waits until the background workers have completed the work, at most until `closes`; returns it as it is then. `read`
-   * reads it again. Never fails once the work is stored.
+   * Waits until the background workers have completed the work, at most until `closes` and while the account is open;
+   * returns it as it is then. Never fails once the work is stored.
    */
   wait<Item extends Work>(
     stored: Item,
-    read: () => Promise<Item>,
+    work: FollowedWork<Item>,
     closes: number,
     call: Pick<HandlerContext, 'requestHeader' | 'signal'>,
   ): Promise<Item>;
@@ -54,7 +62,7 @@ export function requestWindow(options: {
   let [waiting, held] = [0, 0];
   return {
     closes: () => performance.now() + windowMs,
-    async wait(stored, read, closes, call) {
+    async wait(stored, { read, isOpen }, closes, call) {
       let current = stored;
       const holds = Number(call.requestHeader.has('idempotency-key'));
       if (waiting >= connections || held + holds > mostHeld) return current;
@@ -67,6 +75,8 @@ export function requestWindow(options: {
           await pause(wait, signal);
           wait = Math.min(wait * 2, POLL_MS.last);
           current = await read();
+          // Most work is completed by then.
+          if (wait === POLL_MS.last && !(await isOpen())) break;
         }
       } catch (error) {
         logger.warn({ err: error }, 'a request could not wait for its background work');
@@ -82,14 +92,11 @@ export function requestWindow(options: {
 /**
  * Yields the work now and whenever its position changes; ends after it is completed, or when `call` aborts. Fails with
  * STOPPING when the process begins to stop (`stopping`), since a stream that just ends looks completed, and with
- * NOT_FOUND once the account is closed, whose work never continues.
+ * NOT_FOUND once the account is closed.
  */
-export async function* watch<Item extends Work>(options: {
-  read(): Promise<Item>;
-  isOpen(): Promise<boolean>;
-  call: AbortSignal;
-  stopping: AbortSignal;
-}): AsyncGenerator<Item> {
+export async function* watch<Item extends Work>(
+  options: FollowedWork<Item> & { call: AbortSignal; stopping: AbortSignal },
+): AsyncGenerator<Item> {
   const { read, isOpen, call, stopping } = options;
   const signal = AbortSignal.any([call, stopping]);
   let lastPosition = -1;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
@@ -172,6 +173,11 @@ test('a batch of a closed account creates nothing more', async () => {
   const answer = await posted;
   const { data } = (await answer.json()) as { data: Batch };
   expect([answer.status, data.status]).toEqual([202, 'processing']);
-  expect(await count('true')).toBe(data.counts.created);
-  expect(await count('true')).toBeLessThan(25_000);
+  // A step that was running when the account was closed may end after the answer.
+  await client.query('select from batches for update');
+  const created = await count('true');
+  expect(created).toBeGreaterThanOrEqual(data.counts.created);
+  expect(created).toBeLessThan(25_000);
+  await sleep(1_000);
+  expect(await count('true')).toBe(created);
 }, 60_000);

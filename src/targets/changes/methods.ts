@@ -10,7 +10,7 @@ import { isOpen } from '../../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
-import { isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
+import { type FollowedWork, isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
 import { schedule } from '../../jobs/task.ts';
 import { TARGET_CHANGE_TASK } from './apply.ts';
 import type { TargetChangeEntity } from './entities.ts';
@@ -38,6 +38,11 @@ export function targetChangeMethods(options: {
 }): Methods {
   const { database, cursors, window, stopping } = options;
   const { orm, pool } = database;
+  const followed = (accountId: string, id: string): FollowedWork<TargetChangeEntity> => ({
+    read: () => findChange(orm.em.fork(), accountId, id),
+    isOpen: () => isOpen(pool, accountId),
+  });
+
   return {
     async changeTargets(request, context) {
       const { id: accountId } = accountOf(context);
@@ -57,9 +62,8 @@ export function targetChangeMethods(options: {
         },
         async (stored) => {
           if (!staged) return stored;
-          const id = encodeId('change', staged.id);
-          const read = () => findChange(orm.em.fork(), accountId, id);
-          return changeTargetsResponse(await window.wait(staged, read, closes, context));
+          const work = followed(accountId, encodeId('change', staged.id));
+          return changeTargetsResponse(await window.wait(staged, work, closes, context));
         },
       );
       return refundIfExhausted(pool, context, change);
@@ -67,14 +71,8 @@ export function targetChangeMethods(options: {
     getTargetChange: (request, context) => getTargetChange(database, cursors.byName, accountOf(context).id, request),
     listTargetChanges: (request, context) => listTargetChanges(database, cursors.byId, accountOf(context).id, request),
     async *watchTargetChange({ id }, context) {
-      const accountId = accountOf(context).id;
-      const watched = watch({
-        read: () => findChange(orm.em.fork(), accountId, id),
-        isOpen: () => isOpen(pool, accountId),
-        call: context.signal,
-        stopping,
-      });
-      for await (const change of watched) {
+      const work = followed(accountOf(context).id, id);
+      for await (const change of watch({ ...work, call: context.signal, stopping })) {
         yield { change: changeMessage(change) };
       }
     },
