@@ -255,16 +255,18 @@ test('help shows the help of a command too', async () => {
 });
 
 test.skipIf(!existsSync('/dev/full'))('a result that a full disk has not kept ends with exit code 3', async () => {
-  const command = (output: string) => {
+  const command = (output: string, args = 'account create --name Trattoria --plan free --json') => {
     const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
-    const line = `"$0" cli/main.ts account create --name Trattoria --plan free --json ${output}`;
+    const line = `"$0" cli/main.ts ${args} ${output}`;
     return new Promise<unknown>((resolve) => {
       execFile('bash', ['-o', 'pipefail', '-c', line, process.execPath], { env }, (error, stdout, stderr) =>
         resolve([error?.code ?? 0, stdout, stderr]),
       );
     });
   };
-  expect(await command('> /dev/full')).toEqual([3, '', "The result can't be written to standard output (ENOSPC).\n"]);
+  const lost = [3, '', "The result can't be written to standard output (ENOSPC).\n"];
+  for (const args of [undefined, 'help', 'code create --help', '--version'])
+    expect(await command('> /dev/full', args)).toEqual(lost);
   expect(await command('| true')).toEqual([0, '', '']);
 });
 

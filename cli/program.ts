@@ -1,4 +1,4 @@
-import type { Command, Option } from 'commander';
+import { type Command, CommanderError, type Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { UsageError } from './core.ts';
@@ -107,7 +107,8 @@ export async function createProgram(word?: string): Promise<Command> {
     .version(manifest.version, '--version', 'print the version')
     .showHelpAfterError('(add --help for usage)')
     .addHelpText('after', HELP)
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_CODES.usage));
+    // Instead of `process.exit`, by which help that could not be written would be lost without a word.
+    .exitOverride();
   const isComplete = word === undefined || NEED_ALL.includes(word);
   for (const [name, { description, load }] of Object.entries(GROUPS)) {
     const group = program.command(name).description(description);
@@ -151,6 +152,11 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(argv);
   } catch (error) {
+    if (error instanceof CommanderError) {
+      // It has printed help, the version or what is wrong with the command line.
+      if (error.exitCode !== 0) process.exitCode = EXIT_CODES.usage;
+      return;
+    }
     console.error(withoutControlCharacters(await sentenceOf(error, running)));
     process.exitCode = error instanceof UsageError ? EXIT_CODES.usage : EXIT_CODES.failed;
   }
