@@ -30,8 +30,8 @@ VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
 
 
 def encode(value: object) -> bytes:
-    """JSON without spaces, in UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """JSON without spaces, in UTF-8. A lone surrogate, which UTF-8 lacks, is escaped: the API's error names its field."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
 def body_of(response: httpx.Response, model: type[Body]) -> Body:
@@ -51,6 +51,14 @@ def image_of(response: httpx.Response) -> bytes:
 
 def _not_of_the_api(response: httpx.Response, problem: str) -> SignpostError:
     return SignpostError(f"The response {problem} (HTTP {response.status_code}): is the address that of the API?")
+
+
+def _is_url(text: str) -> bool:
+    """Whether httpx can parse it: its error for another one is none of this package."""
+    try:
+        return httpx.URL(text).host != ""
+    except (httpx.InvalidURL, UnicodeError):
+        return False
 
 
 class Transport:
@@ -75,7 +83,7 @@ class Transport:
         if not VISIBLE_ASCII.fullmatch(api_key):
             raise SignpostError("The API key must consist of visible ASCII characters.")
         # Credentials would replace the key, and appear in errors.
-        if not re.match(r"https?://[^/?#@]+(?:[/?#]|$)", base_url, re.IGNORECASE):
+        if not re.match(r"https?://[^/?#@]+(?:[/?#]|$)", base_url, re.IGNORECASE) or not _is_url(base_url):
             raise SignpostError("The address must be an http or https URL, without user name and password.")
         self._base = base_url.rstrip("/") + "/api/v1"
         self._headers = {"authorization": f"Bearer {api_key}"}

@@ -69,6 +69,11 @@ def errors(client: Signpost) -> None:
         assert (error.status, error.field) == (400, "target_url")
         assert error.request_id
     try:
+        client.codes.create(target_url=TARGET, name="\ud800")
+        raise AssertionError("a lone surrogate was accepted")
+    except signpost.BadRequestError as error:
+        assert error.field == "name"
+    try:
         client.codes.get("qr_unknown")
         raise AssertionError("an unknown code was found")
     except signpost.NotFoundError as error:
@@ -236,7 +241,7 @@ def addresses() -> None:
     """A wrong address is an error at once, or when something else than the API answers."""
     for address in (
         "localhost:8080", "signpost.example.com", "ftp://signpost.example.com", "https://",
-        "https://user:secret@signpost.example.com",
+        "https://user:secret@signpost.example.com", "http://[::1", "http://signpost.example.com\n", "http://xn--",
     ):  # fmt: skip
         try:
             Signpost("sk_live_x", address)
