@@ -31,6 +31,16 @@ const FIGURES: Part = {
   examples: ['[["0123456789abcdef","2026-11-20",1204,0,1200]]'],
 };
 
+/** The headers of a record's trace, if the process that wrote it exports traces. */
+const TRACE: Part = {
+  traceparent: {
+    type: 'string',
+    description:
+      'The trace that the record belongs to (W3C Trace Context), if traces are exported; with `tracestate` if there is one.',
+    examples: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+  },
+};
+
 /** The content of `docs/asyncapi.yaml`. */
 export function asyncapiYaml(): string {
   return `# Written by npm run generate.\n${stringifyYaml(asyncapiDocument(), { noRefs: true, lineWidth: -1 })}`;
@@ -46,7 +56,7 @@ function asyncapiDocument(): Part {
       name: 'scan',
       summary: 'One scan of a code, as the gateway that answered it saw it.',
       contentType: 'application/x-protobuf',
-      headers: { type: 'object', properties: { [GATEWAY_FIGURES]: FIGURES } },
+      headers: { type: 'object', properties: { [GATEWAY_FIGURES]: FIGURES, ...TRACE } },
       payload: protobuf('scans/v1/scan.proto'),
       bindings: { kafka: { key: textLike(id('qr'), 'The scanned code.') } },
     },
@@ -57,7 +67,7 @@ function asyncapiDocument(): Part {
       headers: {
         type: 'object',
         required: ['reason'],
-        properties: { reason: { type: 'string', description: 'Why, as a sentence.' } },
+        properties: { reason: { type: 'string', description: 'Why, as a sentence.' }, ...TRACE },
       },
       payload: protobuf('scans/v1/scan.proto'),
       bindings: { kafka: { key: { type: 'string', description: 'The key of the record.' } } },
@@ -66,6 +76,7 @@ function asyncapiDocument(): Part {
       name: 'route',
       summary: 'The current target of a short code, or the account that a custom domain serves.',
       contentType: 'application/x-protobuf',
+      headers: { type: 'object', properties: TRACE },
       payload: protobuf('routes/v1/route.proto'),
       bindings: { kafka: { key: textLike('(code|host):.+', '`code:{short_code}` or `host:{hostname}`.') } },
     },
@@ -152,7 +163,7 @@ function eventMessage(type: string, event: EventDescription, schemas: Record<str
   return {
     name: type,
     summary,
-    headers: { type: 'object', required: Object.keys(headers), properties: headers },
+    headers: { type: 'object', required: Object.keys(headers), properties: { ...headers, ...TRACE } },
     payload: jsonSchema(data, schemas),
     bindings: { kafka: { key: textLike(id(subject), 'The resource.') } },
     examples: [{ headers: sample, payload: example }],
