@@ -276,7 +276,20 @@ test('a report covers a code, a group of codes or the whole account, and never a
     (await client.getScanReport({ ...request, ...window })).figures?.scans;
   expect(await scansOf({})).toBe(4n);
   expect(await scansOf({ scope: { case: 'codeId', value: idOf(a) } })).toBe(2n);
-  expect(await scansOf({ scope: { case: 'folderId', value: encodeId('folder', folder) } })).toBe(3n);
+  const inFolder = { scope: { case: 'folderId', value: encodeId('folder', folder) } } as const;
+  expect(await scansOf(inFolder)).toBe(3n);
+
+  const tag = newUuid();
+  await pool.query(`insert into tags (id, account_id, name) values ($1, $2, 'Tag')`, [tag, accountId]);
+  await pool.query('insert into code_tags (code_id, tag_id) select unnest($1::uuid[]), $2', [
+    [a.codeId, b.codeId],
+    tag,
+  ]);
+  const tagged = { scope: { case: 'tagId', value: encodeId('tag', tag) } } as const;
+  expect(await scansOf(tagged)).toBe(3n);
+  // Deleted codes keep their labels, as they may be restored.
+  await pool.query('update codes set deleted_at = now() where id = $1', [a.codeId]);
+  expect([await scansOf(inFolder), await scansOf(tagged)]).toEqual([1n, 1n]);
 
   const top = await client.listTopCodes({ ...window, limit: 2 });
   expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([

@@ -9,13 +9,22 @@ export async function folderExists(pool: Pool, accountId: string, id: string): P
   return (await first(pool, folderById, [id, accountId])) !== undefined;
 }
 
-/** A tag without codes returns one row of null. Indexes: tags_pkey, code_tags_by_tag. */
+/**
+ * A tag without codes returns one row of null. Deleted codes keep their tags, as they may be restored; the lateral subquery
+ * leaves them out as in `codesOfBatch`. Indexes: tags_pkey, code_tags_by_tag, codes_pkey or codes_listed.
+ */
 const codesByTag = statement<{ code_id: string | null }>(
   'taxonomy_codes_with_tag',
-  `select ct.code_id from tags t left join code_tags ct on ct.tag_id = t.id where t.id = $1 and t.account_id = $2`,
+  `select c.id as code_id
+   from tags t
+   left join code_tags ct on ct.tag_id = t.id
+   left join lateral (
+     select id from codes where id = ct.code_id and account_id = $2 and deleted_at is null offset 0
+   ) c on true
+   where t.id = $1 and t.account_id = $2`,
 );
 
-/** UUIDs of the codes with this tag; undefined when the account has no such tag. `accountId`, `id`: UUIDs. */
+/** The codes with a tag, without deleted ones; undefined when the account has no such tag. All ids are UUIDs. */
 export async function codesWithTag(pool: Pool, accountId: string, id: string): Promise<string[] | undefined> {
   const rows = await run(pool, codesByTag, [id, accountId]);
   return rows.length === 0 ? undefined : rows.flatMap(({ code_id }) => code_id ?? []);
