@@ -67,9 +67,20 @@ export async function expectConfirmed({ yes }: { readonly yes: boolean }, conseq
   if (!/^y(es)?$/i.test(answer.trim())) throw new OperatorError('Nothing was changed.');
 }
 
-/** Parses a time. */
+/**
+ * Parses a time of ISO 8601: in this machine's time zone unless it states one; a day alone is its start in UTC. `Date` also
+ * takes 30 February for 2 March, `12/11/2026` for a day in December, and `7` for July 2001.
+ */
 export function time(text: string): Date {
+  const [, day] = /^(\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/i.exec(text) ?? [];
   const read = new Date(text);
-  if (Number.isNaN(read.getTime())) throw new InvalidArgumentError('It must be a time, such as 2026-11-20T09:00:00Z.');
+  if (day === undefined || startOfDay(day) === undefined || Number.isNaN(read.getTime()))
+    throw new InvalidArgumentError('It must be a time, such as 2026-11-20T09:00:00Z.');
   return read;
+}
+
+/** The start of a UTC day, `YYYY-MM-DD`, in ms since 1970; undefined if there is no such day. */
+export function startOfDay(text: string): number | undefined {
+  const start = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  return !Number.isNaN(start) && new Date(start).toISOString().startsWith(text) ? start : undefined;
 }

@@ -6,7 +6,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
-import { destructive, example, expectConfirmed, ofAccount, time } from './options.ts';
+import { destructive, example, expectConfirmed, ofAccount, startOfDay, time } from './options.ts';
 import { fields, jsonOption, print, printRecord, table } from './output.ts';
 import { withProgress } from './progress.ts';
 
@@ -88,7 +88,7 @@ async function reship(since: number): Promise<Record<string, number>> {
 
 /** Parses a UTC day, as ms since 1970. */
 function day(text: string): number {
-  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a day, YYYY-MM-DD.');
-  return time;
+  const start = startOfDay(text);
+  if (start === undefined) throw new InvalidArgumentError('It must be a day, YYYY-MM-DD.');
+  return start;
 }
