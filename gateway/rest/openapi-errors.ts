@@ -50,7 +50,7 @@ export const ERROR_EXAMPLES = {
     unknown_status: error('The status is not known.', 'Use one of the named values.', {
       error: 'status: must be one of pending, created, failed, skipped.',
     }),
-    no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must contain at least 1 item(s).' }),
+    no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must contain at least 1 item.' }),
   },
   401: {
     invalid_key: error(

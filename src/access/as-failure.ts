@@ -16,6 +16,9 @@ const UNREPRESENTABLE = '22021';
 /** How much of a key of a map a sentence contains, in characters. */
 const MAX_KEY = 64;
 
+/** The end of a rule's sentence that says `1 characters` or `20 item(s)`. */
+const COUNTED = /\b(\d+) (character|item)(?:s|\(s\))$/;
+
 /** Starts of the libraries' sentences about what a caller sent, which they report as internal errors. */
 const UNREADABLE = ['parse binary: ', 'Failed to decompress', 'decompression failed', 'received compressed envelope'];
 
@@ -97,6 +100,9 @@ function violationSentence(error: ConnectError): string {
       subscript.case ? `${fieldName}[${String(subscript.value).slice(0, MAX_KEY)}]` : fieldName,
     )
     .join('.');
-  const rule = (violation.message || 'is not valid').replace(/\b1 characters$/, '1 character');
+  const rule = (violation.message || 'is not valid').replace(
+    COUNTED,
+    (_, count, one) => `${count} ${one}${count === '1' ? '' : 's'}`,
+  );
   return field ? `${field}: ${rule}.` : `${rule}.`;
 }

@@ -172,7 +172,7 @@ describe('rows', () => {
       'Name at least one of target_url and policy.',
       'target_url: must be an absolute http or https URL.',
       'policy.rules[0].outcome.target_url: must be an absolute http or https URL.',
-      'policy.rules: must contain no more than 20 item(s).',
+      'policy.rules: must contain no more than 20 items.',
       expect.stringMatching(/^policy: must have at most 60,000 bytes; this one has [67]\d,\d{3}\.$/),
       'policy.rules[0].name: must not contain the NUL character.',
       expect.stringMatching(/^policy\.rules\[0\]\.when\.operating_systems: a\u2400 is none of /),

@@ -215,7 +215,7 @@ describe('SetTarget', () => {
       'policy.rules[0].outcome.split.variants[1].label: must not contain control characters.',
     ],
     [{ parameters: { 'a\0': 'b' } }, 'policy.parameters: must not contain the NUL character.'],
-    [{ rules: Array(21).fill({ then: { page: 'gone' } }) }, 'policy.rules: must contain no more than 20 item(s)'],
+    [{ rules: Array(21).fill({ then: { page: 'gone' } }) }, 'policy.rules: must contain no more than 20 items'],
   ])('an invalid policy changes nothing, and the error names the field: %#', async (json, sentence) => {
     const code = await account.create();
     const failed = await failureOf(targets().setTarget({ id: code.id, policy: policyOf(json) }));
