@@ -376,6 +376,12 @@ test('a core with TLS is verified by its certificate, and called with a client c
   const withToken = { ...env, CORE_CERT: '', SERVICE_TOKEN: secured.serviceToken };
   expect((await run(['account', 'list'], withToken)).code).toBe(0);
   expect((await run(['account', 'list'], { ...withToken, SERVICE_TOKEN: 'x' })).code).toBe(1);
+  const expired = await authority.issue('billing', -1);
+  const rejected = { ...env, CORE_CERT: expired.certFile, CORE_KEY: expired.keyFile };
+  expect(await run(['account', 'list'], rejected)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^The core rejects the certificate in CORE_CERT/),
+  });
   expect((await run(['account', 'list'], { ...env, CORE_CA: '/nowhere.pem' })).stderr).toBe(
     "CORE_CA /nowhere.pem can't be read (ENOENT).\n",
   );

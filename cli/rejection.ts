@@ -15,9 +15,12 @@ export function rejectionSentence(error: unknown, command: Command): string {
     return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : noCore(error);
   }
   const { reason } = readFailure(error);
+  const sentence = error.rawMessage;
+  // Without a token, a call has a certificate.
+  if (reason === 'INVALID_SERVICE_TOKEN' && sentence.includes(' is needed'))
+    return 'The core rejects the certificate in CORE_CERT: is it valid, and of the CA in the core’s TLS_CLIENT_CA?';
   if (reason === 'INVALID_SERVICE_TOKEN' || reason === 'UNAUTHENTICATED')
     return 'The core rejects the token: set SERVICE_TOKEN to the core’s, or DATA_DIR to the folder of its local run.';
-  const sentence = error.rawMessage;
   if (sentence === TEMPORARILY_UNAVAILABLE) return 'Postgres is unavailable to the core, which logs why; try again.';
   if (reason === 'NOT_FOUND') {
     if (sentence.includes('signpost-account')) return '--account: there is no open account with this id.';
