@@ -4,7 +4,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, type Reason, readFailure } from '../../common/contract/errors.ts';
 import { methodName } from '../../common/contract/method-name.ts';
-import { first, promptStatement, run, statement, withConnection } from '../../common/postgres/sql.ts';
+import { first, promptStatement, type Queryable, run, statement, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { asFailure } from './as-failure.ts';
@@ -44,7 +44,7 @@ export const TRY_KEY_LOCK = (accountId: string, key: string) =>
 
 /**
  * Held until the transaction ends, so a crash leaves nothing behind. A call that does not get it is answered "in
- * flight".
+ * flight", unless an answer is stored.
  */
 const lock = statement<{ acquired: boolean }>(
   'access_idempotency_lock',
@@ -60,6 +60,12 @@ const lockSession = statement<{ acquired: boolean }>(
 const unlockSession = statement(
   'access_idempotency_unlock_session',
   `select pg_advisory_unlock(hashtextextended($1 || ' ' || $2, 0))`,
+);
+
+/** Whether nothing holds the lock; shared, so that several calls may ask at a time. */
+const isUnlocked = statement<{ unlocked: boolean }>(
+  'access_idempotency_is_unlocked',
+  `select pg_try_advisory_xact_lock_shared(hashtextextended($1 || ' ' || $2, 0)) as unlocked`,
 );
 
 /** Index: idempotency_pkey. */
@@ -170,6 +176,8 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
   }
   const outcome = await withConnection(pool, async (connection) => {
     if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
+    const final = await findFinal(connection.client, accountId, key);
+    if (final) return replayOf(call, final);
     if (!(await first(connection.client, lockSession, [accountId, key]))?.acquired) throw inFlight();
     try {
       const done = await transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
@@ -233,10 +241,9 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
   operation: (tx: PoolClient) => Promise<MessageShape<Response>>,
 ): Promise<Outcome<Response>> {
   const { accountId, method, request } = call;
-  const fingerprint = fingerprintOf(call);
-  const stored = await findStored(tx, accountId, key, fingerprint);
-  if (stored) return { replay: true, ...answerOf(stored, method.output) };
-  const record = { account_id: accountId, key, fingerprint, response: null, error: null };
+  const stored = await lockAndFind(tx, accountId, key);
+  if (stored) return replayOf(call, stored);
+  const record = { account_id: accountId, key, fingerprint: fingerprintOf(call), response: null, error: null };
   await tx.query('savepoint operation');
   try {
     const response = await validated(call, tx, operation);
@@ -262,20 +269,31 @@ function validated<Request extends DescMessage, Response extends DescMessage>(
 }
 
 /**
- * Locks the key for this transaction and returns its record, if any. Throws when it is in flight or was used
- * differently.
+ * Locks the key for this transaction and returns its record, if any. Throws when it is in flight. Other holders of the lock
+ * of a key with a record only replay it, too.
  */
-async function findStored(
-  tx: PoolClient,
-  accountId: string,
-  key: string,
-  fingerprint: Buffer,
-): Promise<StoredAnswer | undefined> {
-  if (!(await first(tx, lock, [accountId, key]))?.acquired) throw inFlight();
+async function lockAndFind(tx: PoolClient, accountId: string, key: string): Promise<StoredAnswer | undefined> {
+  const locked = await first(tx, lock, [accountId, key]);
   // A separate statement, so that it sees what the last holder of the lock committed.
   const stored = await first(tx, find, [accountId, key]);
-  if (stored && Buffer.compare(stored.fingerprint, fingerprint) !== 0) throw keyReused();
+  if (!stored && !locked?.acquired) throw inFlight();
   return stored;
+}
+
+/** The record of a call with `finish`, if any. Throws until that has ended: the record has another answer before. */
+async function findFinal(on: Queryable, accountId: string, key: string): Promise<StoredAnswer | undefined> {
+  if (!(await first(on, findKey, [accountId, key]))) return undefined;
+  if (!(await first(on, isUnlocked, [accountId, key]))?.unlocked) throw inFlight();
+  return first(on, find, [accountId, key]);
+}
+
+/** The stored answer of a call. Throws when its key was used differently. */
+function replayOf<Request extends DescMessage, Response extends DescMessage>(
+  call: Call<Request, Response>,
+  stored: StoredAnswer,
+): Outcome<Response> {
+  if (Buffer.compare(stored.fingerprint, fingerprintOf(call)) !== 0) throw keyReused();
+  return { replay: true, ...answerOf(stored, call.method.output) };
 }
 
 /** The 409 of a call whose key was used for another one. */

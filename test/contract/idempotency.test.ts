@@ -70,6 +70,21 @@ describe('Idempotency-Key', () => {
     expect(await total(account)).toBe(1);
   });
 
+  test.each([
+    ['a code', '/qr-codes', { target_url: TARGET }],
+    ['a code with labels', '/qr-codes', { target_url: TARGET, folder: 'F', tags: ['t'] }],
+    ['a batch', '/batches', { rows: [{ target_url: TARGET }] }],
+    ['an error', '/qr-codes', { target_url: 'ftp://example.com' }],
+  ])('concurrent requests with the key of a completed one all replay it: %s', async (_what, path, json) => {
+    const account = await api.account();
+    const again = () => account.call('POST', path, { json, headers: { 'idempotency-key': 'a' } });
+    const { status, body } = await again();
+    for (const answer of await Promise.all(Array.from({ length: 20 }, again))) {
+      expect([answer.status, answer.headers.get('idempotent-replay')]).toEqual([status, 'true']);
+      expect(answer.body).toEqual(body);
+    }
+  });
+
   test('the scope is the account', async () => {
     const [one, other] = [await api.account(), await api.account()];
     const key = newKey();
