@@ -2,8 +2,22 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { decodeId, idIn } from '../../../common/contract/ids.ts';
 import { targetsOf } from '../../../common/targets/policy.ts';
 import { LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import { Answer, type CodeRoute } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import {
+  Answer,
+  type CodeRoute,
+  type HostRoute,
+  HostRouteSchema,
+} from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+
+/** The starts of keys: before a short code, a hostname and the number of a partition. */
+export const CODE_KEY = 'c';
+export const HOST_KEY = 'h';
+export const POSITION_KEY = 'p';
+/** The range of all positions, as an object of its own each time: lmdb changes it. */
+export const positionKeys = () => ({ start: POSITION_KEY, end: `${POSITION_KEY}~` });
+/** The key of the topic's identity. */
+export const TOPIC_KEY = 't';
 
 /** The route of a code, as far as scans need it. */
 export interface FoundRoute {
@@ -120,4 +134,17 @@ function policyBytes({ answer, policy, targetVersion }: CodeRoute): Buffer | und
   const version = Buffer.alloc(POLICY_AT);
   version.writeUInt32BE(targetVersion);
   return Buffer.concat([version, toBinary(PolicySchema, policy)]);
+}
+
+/** A host in the route table: version (8 bytes), and its `HostRoute` message from the topic. */
+export function hostRecord(version: bigint, host: HostRoute): Buffer {
+  const record = Buffer.alloc(8);
+  record.writeBigUInt64BE(version, VERSION_AT);
+  return Buffer.concat([record, toBinary(HostRouteSchema, host)]);
+}
+
+/** Deserializes the record of a host; undefined if there is none. */
+export function readHost(record: Buffer | undefined): HostRoute | undefined {
+  if (!record) return undefined;
+  return fromBinary(HostRouteSchema, Buffer.from(record.subarray(8, record.length)));
 }
