@@ -1,20 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { metrics } from '@opentelemetry/api';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { Agent, type buildConnector } from 'undici';
-import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import type { buildConnector } from 'undici';
+import { newUuid } from '../../common/contract/ids.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
-import { durations } from '../../common/telemetry/durations.ts';
-import { attempt, type Outcome, TIMEOUT_MS } from './attempt.ts';
-import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
+import { TIMEOUT_MS } from './attempt.ts';
 import { completedAttempts } from './completed-attempts.ts';
-import { isThrottled, type LeasedEndpoint, leasedEndpoints } from './leased-endpoints.ts';
-import { type DeliveryResult, type DueDelivery, queueOf } from './queue.ts';
-import { retryDelay } from './schedule.ts';
+import { leasedEndpoints } from './leased-endpoints.ts';
+import { queueOf } from './queue.ts';
 import type { Seal } from './seal.ts';
+import { createSender } from './sender.ts';
 
 /** Sends pending deliveries. */
 export interface Deliverer {
@@ -73,54 +69,28 @@ const RENEWALS = 6;
  * Delivers to the endpoints that this process leases; any number of processes may run. Results are recorded in batches.
  * Deliveries whose result a crash left unrecorded are sent once more, with the same `webhook-id`.
  */
-export function startDeliverer({
-  pool,
-  notifications,
-  seal,
-  connect,
-  logger,
-  ...options
-}: DelivererOptions): Deliverer {
+export function startDeliverer(options: DelivererOptions): Deliverer {
+  const { pool, notifications, seal, connect, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
   const queue = queueOf(pool, newUuid(), limits.leaseMs);
-  // Unlimited connections and no timeouts of its own: endpoints on the same host must not wait for one another.
-  const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
   const leased = leasedEndpoints(seal, logger);
-  const attemptDuration = metrics
-    .getMeter('signpost.core')
-    .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
   const completed = completedAttempts({ pool, queue, leased, logger });
   const stopping = new AbortController();
-  const aborting = new AbortController();
-  let renewedAt = performance.now();
   const bell = notifications.bell('webhooks', POLL_MS);
+  const sender = createSender({
+    pool,
+    leased,
+    completed,
+    connect,
+    requestsPerEndpoint: limits.requestsPerEndpoint,
+    timeoutMs: limits.timeoutMs,
+    stopping: stopping.signal,
+    onAttempt: () => bell.ring(),
+  });
+  let renewedAt = performance.now();
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'delivering webhooks failed; it is retried in a second'),
   );
-
-  function sendQueued(endpoint: LeasedEndpoint): void {
-    while (!isThrottled(endpoint.row) && endpoint.inFlight < limits.requestsPerEndpoint && !stopping.signal.aborted) {
-      const delivery = endpoint.queued.shift();
-      if (!delivery) return;
-      void send(endpoint, delivery);
-    }
-  }
-
-  async function send(endpoint: LeasedEndpoint, delivery: DueDelivery): Promise<void> {
-    endpoint.inFlight++;
-    const { url } = endpoint.row;
-    const budget = isThrottled(endpoint.row) ? budgetOf(endpoint) : undefined;
-    const request = { url, secrets: endpoint.secrets, id: encodeId('evt', delivery.event_id), body: delivery.body };
-    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs: limits.timeoutMs });
-    endpoint.inFlight--;
-    if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
-    if (outcome) completed.add({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
-    else endpoint.fetched.delete(delivery.id);
-    // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
-    // receive every queued delivery.
-    if (outcome && isSuccess(outcome)) sendQueued(endpoint);
-    bell.ring();
-  }
 
   async function fetchDue(): Promise<void> {
     const capacities = leased.capacities(limits.requestsPerEndpoint, limits.queuedPerEndpoint);
@@ -131,27 +101,7 @@ export function startDeliverer({
       endpoint?.fetched.add(delivery.id);
       endpoint?.queued.push(delivery);
     }
-    for (const endpoint of leased.values()) sendQueued(endpoint);
-  }
-
-  /** Sends to throttled endpoints as far as the budgets allow, and releases the others until their budgets refill. */
-  async function sendThrottled(): Promise<void> {
-    const throttled = [...leased.values()].filter(({ row, queued }) => isThrottled(row) && queued.length > 0);
-    if (throttled.length === 0) return;
-    const byBudget = Map.groupBy(throttled, (endpoint) => keyText(budgetOf(endpoint)));
-    const denied = new Map<string, number>();
-    for (const { granted, wait, ...budget } of await spendBudgets(pool, attemptsPerBudget(throttled.map(budgetOf)))) {
-      for (const [index, endpoint] of (byBudget.get(keyText(budget)) ?? []).entries()) {
-        const delivery = endpoint.queued.shift();
-        if (!delivery) continue;
-        if (index < granted) void send(endpoint, delivery);
-        else {
-          endpoint.fetched.delete(delivery.id);
-          denied.set(endpoint.row.id, wait);
-        }
-      }
-    }
-    await release(denied);
+    sender.sendQueued();
   }
 
   async function release(endpoints: ReadonlyMap<string, number | null>): Promise<void> {
@@ -180,7 +130,7 @@ export function startDeliverer({
     }
     for (const row of await queue.claim(freePlaces())) leased.put(row);
     await fetchDue();
-    await sendThrottled();
+    await release(await sender.sendThrottled());
     await releaseIdle(LINGER_MS);
     if (leased.size > 0) return POLL_MS;
     const nextDue = await queue.nextDue();
@@ -205,40 +155,14 @@ export function startDeliverer({
       stopping.abort();
       bell.ring();
       await running;
-      for (const { queued, fetched } of leased.values()) for (const { id } of queued.splice(0)) fetched.delete(id);
-      const grace = setTimeout(() => aborting.abort(), limits.graceMs);
-      while ([...leased.values()].some(({ inFlight }) => inFlight > 0)) await sleep(PAUSE_MS);
-      clearTimeout(grace);
+      await sender.finish(limits.graceMs);
       try {
         await completed.record();
         await releaseIdle(0);
       } catch (error) {
         logger.warn({ err: error }, 'webhook attempts could not be recorded and will be repeated');
       }
-      await agent.destroy();
+      await sender.close();
     },
   };
-}
-
-function budgetOf({ row, host }: LeasedEndpoint): BudgetKey {
-  return { account: row.account_id, host };
-}
-
-/** `response`: the class of the status, as endpoints may send any. */
-function attributesOf(outcome: Outcome): Record<string, string> {
-  return {
-    'signpost.webhooks.result': isSuccess(outcome) ? 'succeeded' : 'failed',
-    'signpost.webhooks.response': outcome.status === null ? 'none' : `${Math.floor(outcome.status / 100)}xx`,
-  };
-}
-
-function isSuccess({ status }: Pick<Outcome, 'status'>): boolean {
-  return status !== null && status >= 200 && status < 300;
-}
-
-function resultOf({ id, attempts }: DueDelivery, outcome: Outcome): DeliveryResult {
-  const succeeded = isSuccess(outcome);
-  const delay = succeeded ? null : retryDelay(attempts + 1);
-  const newStatus = succeeded ? 'succeeded' : delay === null ? 'failed' : 'pending';
-  return { ...outcome, delivery: id, attempts, newStatus, retryInS: delay };
 }

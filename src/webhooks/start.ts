@@ -8,7 +8,7 @@ import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
 import type { Seal } from './seal.ts';
 import { startUpkeep } from './upkeep.ts';
 
-export interface SenderOptions {
+export interface WebhooksOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly notifications: Notifications;
@@ -21,7 +21,7 @@ export interface SenderOptions {
 }
 
 /** Starts creating deliveries of events and sending them. Any number of processes may run it. */
-export function startWebhooks(options: SenderOptions): { stop(): Promise<void> } {
+export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void> } {
   const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);

@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { metrics } from '@opentelemetry/api';
+import type { Pool } from 'pg';
+import { Agent, type buildConnector } from 'undici';
+import { encodeId } from '../../common/contract/ids.ts';
+import { durations } from '../../common/telemetry/durations.ts';
+import { attempt, type Outcome } from './attempt.ts';
+import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
+import type { CompletedAttempts } from './completed-attempts.ts';
+import { isThrottled, type LeasedEndpoint, type LeasedEndpoints } from './leased-endpoints.ts';
+import type { DeliveryResult, DueDelivery } from './queue.ts';
+import { retryDelay } from './schedule.ts';
+
+/** Sends the queued deliveries of leased endpoints. */
+export interface Sender {
+  /** Sends to endpoints that are not throttled, up to their limit of concurrent requests. */
+  sendQueued(): void;
+  /**
+   * Sends to throttled endpoints as far as the budgets allow. Resolves with the others: the ms until their budgets have
+   * another attempt, by UUID.
+   */
+  sendThrottled(): Promise<ReadonlyMap<string, number>>;
+  /** Drops what is queued, and waits up to `graceMs` for requests in flight. */
+  finish(graceMs: number): Promise<void>;
+  /** Closes the connections. */
+  close(): Promise<void>;
+}
+
+export interface SenderOptions {
+  readonly pool: Pool;
+  readonly leased: LeasedEndpoints;
+  readonly completed: CompletedAttempts;
+  readonly connect: buildConnector.connector;
+  /** Concurrent requests to one endpoint. */
+  readonly requestsPerEndpoint: number;
+  /** How long an endpoint may take to respond, in ms. */
+  readonly timeoutMs: number;
+  /** Once aborted, no further request is sent. */
+  readonly stopping: AbortSignal;
+  /** Called after each attempt. */
+  onAttempt(): void;
+}
+
+/** How often it is checked whether requests are still in flight, in ms. */
+const CHECK_MS = 10;
+
+export function createSender(options: SenderOptions): Sender {
+  const { pool, leased, completed, connect, requestsPerEndpoint, timeoutMs, stopping, onAttempt } = options;
+  // Unlimited connections and no timeouts of its own: endpoints on the same host must not wait for one another.
+  const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
+  const aborting = new AbortController();
+  const attemptDuration = metrics
+    .getMeter('signpost.core')
+    .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
+
+  function sendQueuedOf(endpoint: LeasedEndpoint): void {
+    while (!isThrottled(endpoint.row) && endpoint.inFlight < requestsPerEndpoint && !stopping.aborted) {
+      const delivery = endpoint.queued.shift();
+      if (!delivery) return;
+      void send(endpoint, delivery);
+    }
+  }
+
+  async function send(endpoint: LeasedEndpoint, delivery: DueDelivery): Promise<void> {
+    endpoint.inFlight++;
+    const { url } = endpoint.row;
+    const budget = isThrottled(endpoint.row) ? budgetOf(endpoint) : undefined;
+    const request = { url, secrets: endpoint.secrets, id: encodeId('evt', delivery.event_id), body: delivery.body };
+    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs });
+    endpoint.inFlight--;
+    if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
+    if (outcome) completed.add({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
+    else endpoint.fetched.delete(delivery.id);
+    // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
+    // receive every queued delivery.
+    if (outcome && isSuccess(outcome)) sendQueuedOf(endpoint);
+    onAttempt();
+  }
+
+  return {
+    sendQueued() {
+      for (const endpoint of leased.values()) sendQueuedOf(endpoint);
+    },
+    async sendThrottled() {
+      const denied = new Map<string, number>();
+      const throttled = [...leased.values()].filter(({ row, queued }) => isThrottled(row) && queued.length > 0);
+      if (throttled.length === 0) return denied;
+      const byBudget = Map.groupBy(throttled, (endpoint) => keyText(budgetOf(endpoint)));
+      for (const { granted, wait, ...budget } of await spendBudgets(pool, attemptsPerBudget(throttled.map(budgetOf)))) {
+        for (const [index, endpoint] of (byBudget.get(keyText(budget)) ?? []).entries()) {
+          const delivery = endpoint.queued.shift();
+          if (!delivery) continue;
+          if (index < granted) void send(endpoint, delivery);
+          else {
+            endpoint.fetched.delete(delivery.id);
+            denied.set(endpoint.row.id, wait);
+          }
+        }
+      }
+      return denied;
+    },
+    async finish(graceMs) {
+      for (const { queued, fetched } of leased.values()) for (const { id } of queued.splice(0)) fetched.delete(id);
+      const grace = setTimeout(() => aborting.abort(), graceMs);
+      while ([...leased.values()].some(({ inFlight }) => inFlight > 0)) await sleep(CHECK_MS);
+      clearTimeout(grace);
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function budgetOf({ row, host }: LeasedEndpoint): BudgetKey {
+  return { account: row.account_id, host };
+}
+
+/** `response`: the class of the status, as endpoints may send any. */
+function attributesOf(outcome: Outcome): Record<string, string> {
+  return {
+    'signpost.webhooks.result': isSuccess(outcome) ? 'succeeded' : 'failed',
+    'signpost.webhooks.response': outcome.status === null ? 'none' : `${Math.floor(outcome.status / 100)}xx`,
+  };
+}
+
+function isSuccess({ status }: Pick<Outcome, 'status'>): boolean {
+  return status !== null && status >= 200 && status < 300;
+}
+
+function resultOf({ id, attempts }: DueDelivery, outcome: Outcome): DeliveryResult {
+  const succeeded = isSuccess(outcome);
+  const delay = succeeded ? null : retryDelay(attempts + 1);
+  const newStatus = succeeded ? 'succeeded' : delay === null ? 'failed' : 'pending';
+  return { ...outcome, delivery: id, attempts, newStatus, retryInS: delay };
+}
