@@ -134,11 +134,11 @@ export async function serve(options: {
   }
 }
 
-const PING = promptStatement('rpc_ping', 'select');
+const ping = promptStatement('rpc_ping', 'select');
 
 /** Whether Postgres answers within a few seconds. */
 export async function postgresAnswers(pool: Pool): Promise<boolean> {
-  return run(pool, PING).then(
+  return run(pool, ping).then(
     () => true,
     () => false,
   );

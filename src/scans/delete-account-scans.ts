@@ -5,28 +5,28 @@ import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './ar
 import { removeAccount } from './archive/archive-file.ts';
 import { foldIncrements } from './rollups/fold.ts';
 
-const REQUEST = statement(
+const insertRequest = statement(
   'request_scan_deletion',
   `insert into scan_deletions (account_id, asked_at) values ($1, now())
    on conflict (account_id) do update set asked_at = excluded.asked_at`,
 );
 
-// `scan_totals_of_account`.
-const CODES = statement<{ code_id: string }>(
+/** Index: scan_totals_of_account. */
+const listCodes = statement<{ code_id: string }>(
   'delete_scans_of',
   'select code_id from scan_totals where account_id = $1 order by code_id',
 );
 
-// Primary key of scan_days; the updated column is in no index.
-const ENTER_DELETED = statement(
+/** Index: primary key of scan_days; the updated column is in no index. */
+const enterDeleted = statement(
   'enter_deleted_scans',
   `insert into scan_ledger as l (day, partition, deleted)
    select day, -1, scans from scan_days where code_id = $1 order by day
    on conflict (day, partition) do update set deleted = l.deleted + excluded.deleted`,
 );
 
-// `scans_of_code` in each month, and primary keys; in the order in which recorders write.
-const DELETE_CODE = [
+/** Indexes: scans_of_code in each month, and primary keys; in the order in which recorders write. */
+const deletionsOfCode = [
   statement('delete_scans_of_code', 'delete from scans where code_id = $1'),
   // Visitors of earlier days are deleted already or within the hour.
   statement(
@@ -41,27 +41,27 @@ const DELETE_CODE = [
   statement('delete_total_of_code', 'delete from scan_totals where code_id = $1'),
 ];
 
-const NOW = statement<{ now: string }>(
+const readClock = statement<{ now: string }>(
   'scan_deletion_time',
   `select (clock_timestamp() at time zone 'utc')::text as now`,
 );
-const NEW_ARCHIVES = statement<Pick<Archive, 'month' | 'part'>>(
+const listNewArchives = statement<Pick<Archive, 'month' | 'part'>>(
   'scan_archives_to_delete_from',
   `select to_char(month, 'YYYY-MM') as month, part from scan_archives
    where archived_at >= coalesce((select done_at from scan_deletions where account_id = $1), '-infinity')
    order by 1, 2`,
 );
-// Primary key.
-const ARCHIVE = statement<Archive>(
+/** Index: scan_archives_pkey. */
+const findArchive = statement<Archive>(
   'scan_archive_to_delete_from',
   `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
    where month = $1 and part = $2`,
 );
-const COUNT_ARCHIVE = statement(
+const countArchive = statement(
   'count_scan_archive',
   'update scan_archives set scans = $3 where month = $1 and part = $2',
 );
-const FINISH = statement(
+const finish = statement(
   'finish_scan_deletion',
   `update scan_deletions set done_at = $2::timestamp at time zone 'utc' where account_id = $1`,
 );
@@ -79,7 +79,7 @@ const CONCURRENT_ATTEMPTS = 3;
 
 /** Requests the deletion of an account's scans, in the caller's transaction. `accountId`: UUID. */
 export async function requestDeletion(on: Queryable, accountId: string): Promise<void> {
-  await run(on, REQUEST, [accountId]);
+  await run(on, insertRequest, [accountId]);
 }
 
 /**
@@ -92,14 +92,14 @@ export async function deleteAccountScans(pool: Pool, folder: string, accountId: 
   await finishDeletion(pool, folder, accountId);
 }
 
-const UNFINISHED = statement<{ account_id: string }>(
+const listUnfinished = statement<{ account_id: string }>(
   'unfinished_scan_deletions',
   'select account_id from scan_deletions where done_at is null or done_at < asked_at',
 );
 
 /** Finishes interrupted deletions, each as far as possible; then rejects with the first failure. */
 export async function finishDeletions(pool: Pool, folder: string): Promise<void> {
-  await attemptEach(await run(pool, UNFINISHED), ({ account_id }) => finishDeletion(pool, folder, account_id));
+  await attemptEach(await run(pool, listUnfinished), ({ account_id }) => finishDeletion(pool, folder, account_id));
 }
 
 /**
@@ -109,16 +109,16 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
 export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
   // Waits for recorders that began before the request; later ones see the request.
   await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
-  for (const { code_id } of await run(pool, CODES, [accountId])) await deleteCode(pool, code_id);
+  for (const { code_id } of await run(pool, listCodes, [accountId])) await deleteCode(pool, code_id);
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
   await foldIncrements(pool);
   const { now, archives } = await transaction(pool, async (tx) => {
     await lockArchives(tx);
-    return { now: (await first(tx, NOW))?.now, archives: await run(tx, NEW_ARCHIVES, [accountId]) };
+    return { now: (await first(tx, readClock))?.now, archives: await run(tx, listNewArchives, [accountId]) };
   });
   // An archive that can't be read must not keep the scans in the others.
   await attemptEach(archives, (archive) => deleteFromArchive(pool, folder, archive, accountId));
-  await run(pool, FINISH, [accountId, now]);
+  await run(pool, finish, [accountId, now]);
 }
 
 /**
@@ -131,8 +131,8 @@ async function deleteCode(pool: Pool, codeId: string): Promise<void> {
       await transaction(pool, async (tx) => {
         await tx.query('set transaction isolation level repeatable read');
         if (attempt > CONCURRENT_ATTEMPTS) await tx.query(LOCK_OUT_RECORDERS);
-        await run(tx, ENTER_DELETED, [codeId]);
-        for (const remove of DELETE_CODE) await run(tx, remove, [codeId]);
+        await run(tx, enterDeleted, [codeId]);
+        for (const remove of deletionsOfCode) await run(tx, remove, [codeId]);
       });
       return;
     } catch (error) {
@@ -150,8 +150,8 @@ async function deleteFromArchive(
   await transaction(pool, async (tx) => {
     await lockArchives(tx);
     const key = [`${month}-01`, part];
-    const archive = await first(tx, ARCHIVE, key);
-    if (archive) await run(tx, COUNT_ARCHIVE, [...key, await deleteScans(tx, folder, archive, accountId)]);
+    const archive = await first(tx, findArchive, key);
+    if (archive) await run(tx, countArchive, [...key, await deleteScans(tx, folder, archive, accountId)]);
   });
 }
 

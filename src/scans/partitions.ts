@@ -24,8 +24,8 @@ export function partitionOf(month: string): string {
   return `scans_${month.replace('-', '_')}`;
 }
 
-// System catalog: one row per month.
-const MONTHS = statement<{ month: string }>(
+/** System catalog: one row per month. */
+const listMonths = statement<{ month: string }>(
   'scan_months',
   `select replace(substr(relname, 7), '_', '-') as month from pg_inherits join pg_class c on c.oid = inhrelid
    where inhparent = 'scans'::regclass order by 1`,
@@ -33,7 +33,7 @@ const MONTHS = statement<{ month: string }>(
 
 /** The months that have a partition of `scans`, oldest first. */
 export async function monthsInTable(on: Queryable): Promise<string[]> {
-  return (await run(on, MONTHS)).map(({ month }) => month);
+  return (await run(on, listMonths)).map(({ month }) => month);
 }
 
 /**

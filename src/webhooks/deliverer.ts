@@ -7,7 +7,7 @@ import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { TIMEOUT_MS } from './attempt.ts';
 import { completedAttempts } from './completed-attempts.ts';
-import { leasedEndpoints } from './leased-endpoints.ts';
+import { isThrottled, leasedEndpoints } from './leased-endpoints.ts';
 import { queueOf } from './queue.ts';
 import type { Seal } from './seal.ts';
 import { createSender } from './sender.ts';

@@ -47,7 +47,7 @@ export async function archiveMonths(pool: Pool, { hotMonths, to, folder }: Archi
   for (const month of await monthsInTable(pool)) if (month < oldest) await detach(pool, month);
   if (to === 'table') return;
   // An archive that can't be moved must not keep the others in Postgres.
-  await attemptEach(await run(pool, IN_TABLES), (archive) => moveToFile(pool, folder, archive));
+  await attemptEach(await run(pool, listInTables), (archive) => moveToFile(pool, folder, archive));
 }
 
 /** Whether a month can be archived under any configuration: the current month and the one before never are. */
@@ -60,11 +60,11 @@ export async function lockArchives(tx: PoolClient): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanArchives]);
 }
 
-const NEXT_PART = statement<{ part: number }>(
+const findNextPart = statement<{ part: number }>(
   'next_scan_archive',
   'select (coalesce(max(part), 0) + 1)::integer as part from scan_archives where month = $1',
 );
-const ENTER_ARCHIVE = statement(
+const enterArchive = statement(
   'enter_scan_archive',
   'insert into scan_archives (month, part, scans, archived_at) values ($1, $2, $3, clock_timestamp())',
 );
@@ -79,7 +79,7 @@ function detach(pool: Pool, month: string): Promise<void> {
     // Blocks inserts of late scans, so that the stored ids are exactly those detached.
     await tx.query(`lock table ${partition} in exclusive mode`);
     const day = `${month}-01`;
-    const { part = 1 } = (await first(tx, NEXT_PART, [day])) ?? {};
+    const { part = 1 } = (await first(tx, findNextPart, [day])) ?? {};
     const { rows } = await tx.query<{ scans: number }>(
       `with stored as (
          insert into scan_archived_ids (month, part, first_id, ids)
@@ -97,21 +97,21 @@ function detach(pool: Pool, month: string): Promise<void> {
       await tx.query(`drop table ${partition}`);
     } else {
       await tx.query(`alter table ${partition} rename to ${archiveTable({ month, part })}`);
-      await run(tx, ENTER_ARCHIVE, [day, part, scans]);
+      await run(tx, enterArchive, [day, part, scans]);
     }
   });
 }
 
-const IN_TABLES = statement<Pick<Archive, 'month' | 'part'>>(
+const listInTables = statement<Pick<Archive, 'month' | 'part'>>(
   'scan_archives_in_tables',
   `select to_char(month, 'YYYY-MM') as month, part from scan_archives where file is null order by 1, 2`,
 );
-// Primary key.
-const SCANS_IN_TABLE = statement<Pick<Archive, 'scans'>>(
+/** Index: scan_archives_pkey. */
+const scansInTable = statement<Pick<Archive, 'scans'>>(
   'scan_archive_in_table',
   'select scans::float8 as scans from scan_archives where month = $1 and part = $2 and file is null',
 );
-const NAME_FILE = statement(
+const nameFile = statement(
   'name_scan_archive_file',
   'update scan_archives set file = $3 where month = $1 and part = $2',
 );
@@ -121,7 +121,7 @@ function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' |
   const { month, part } = archive;
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
-    const scans = (await first(tx, SCANS_IN_TABLE, [`${month}-01`, part]))?.scans;
+    const scans = (await first(tx, scansInTable, [`${month}-01`, part]))?.scans;
     if (scans === undefined) return;
     const table = archiveTable(archive);
     const file = `scans-${month}-part${part}.csv.gz`;
@@ -136,12 +136,12 @@ function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' |
       throw error;
     });
     if (rows.rowCount !== scans) throw new Error(`${table} holds ${rows.rowCount} scans and should hold ${scans}`);
-    await run(tx, NAME_FILE, [`${month}-01`, part, file]);
+    await run(tx, nameFile, [`${month}-01`, part, file]);
     await tx.query(`drop table ${table}`);
   });
 }
 
-const ARCHIVES = statement<Archive>(
+const listArchives = statement<Archive>(
   'scan_archives',
   `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
    where month between $1 and $2 order by 1, 2`,
@@ -149,5 +149,5 @@ const ARCHIVES = statement<Archive>(
 
 /** The archives of the months from `from` to `to` (ms since 1970), both included, oldest first. */
 export function archivesOf(pool: Pool, { from, to }: { from: number; to: number }): Promise<Archive[]> {
-  return run(pool, ARCHIVES, [`${monthOf(from)}-01`, `${monthOf(to)}-01`]);
+  return run(pool, listArchives, [`${monthOf(from)}-01`, `${monthOf(to)}-01`]);
 }

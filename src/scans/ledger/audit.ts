@@ -56,8 +56,8 @@ const SUBJECTS = `(
   values (code_id, 7, ${mondayOf('day')}), (account_id, 7, ${mondayOf('day')}), (account_id, 1, day)
 ) as subject (subject_id, days, start)`;
 
-// Scans the window's partitions completely: for operators on the command line, not for API callers.
-const AUDIT = statement<
+/** Scans the window's partitions completely: for operators on the command line, not for API callers. */
+const compare = statement<
   { [Field in keyof Difference]: Difference[Field] | null } & Pick<ScanAudit, 'rows' | 'archived'> & {
       all_counted: number;
     }
@@ -185,7 +185,7 @@ export function auditScans({ pool }: Database, { from, to }: { from: number; to:
   return transaction(pool, async (tx) => {
     // Recorders keep running, so everything is read from one snapshot.
     await tx.query('set transaction isolation level repeatable read, read only');
-    const rows = await run(tx, AUDIT, [dayOf(from), dayOf(to)]);
+    const rows = await run(tx, compare, [dayOf(from), dayOf(to)]);
     return {
       ledger: await readLedger(tx, { from, to }),
       rows: rows[0]?.rows ?? 0,

@@ -44,16 +44,16 @@ export interface Ledger {
   readonly deleted: number;
 }
 
-// Primary key; the updated column is in no index.
-const LOCK_POSITION = statement<{ position: string }>(
+/** Index: primary key; the updated column is in no index. */
+const lock = statement<{ position: string }>(
   'scan_position',
   `insert into scan_positions as p values ($1, 0)
    on conflict (partition) do update set position = p.position
    returning position`,
 );
 
-// Primary keys, all three; the updated columns are in no index.
-const ENTER_DAYS = statement(
+/** Indexes: primary keys, all three; the updated columns are in no index. */
+const enterDays = statement(
   'enter_scan_ledger',
   `with advanced as (
      insert into scan_positions values ($1, $2)
@@ -65,7 +65,7 @@ const ENTER_DAYS = statement(
    set recorded = l.recorded + excluded.recorded, duplicates = l.duplicates + excluded.duplicates,
        dead_lettered = l.dead_lettered + excluded.dead_lettered, deleted = l.deleted + excluded.deleted`,
 );
-const ENTER_GATEWAYS = statement(
+const enterGateways = statement(
   'enter_scan_gateways',
   `insert into scan_gateways as g (gateway, day, answered, lost, published)
    select gateway, day, max(answered), max(lost), max(published)
@@ -84,13 +84,13 @@ const ENTER_GATEWAYS = statement(
  * with records of the same partition waits here until it ends.
  */
 export async function lockPosition(tx: PoolClient, partition: number): Promise<bigint> {
-  const row = await first(tx, LOCK_POSITION, [partition]);
+  const row = await first(tx, lock, [partition]);
   return BigInt(row?.position ?? 0);
 }
 
 /** Adds an entry to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
 export async function writeEntry(on: Queryable, { partition, position, days, gateways }: LedgerEntry): Promise<void> {
-  await run(on, ENTER_DAYS, [
+  await run(on, enterDays, [
     partition,
     position,
     ...columnArrays(
@@ -105,7 +105,7 @@ export async function writeEntry(on: Queryable, { partition, position, days, gat
   if (gateways.length === 0) return;
   await run(
     on,
-    ENTER_GATEWAYS,
+    enterGateways,
     columnArrays(
       gateways,
       ({ gateway }) => gateway,
@@ -117,8 +117,8 @@ export async function writeEntry(on: Queryable, { partition, position, days, gat
   );
 }
 
-// Primary keys, one range each.
-const READ = statement<Ledger>(
+/** Indexes: primary keys, one range each. */
+const read = statement<Ledger>(
   'read_scan_ledger',
   `select coalesce(sum(answered), 0)::float8 as answered, coalesce(sum(answered - lost), 0)::float8 as spooled,
           coalesce(sum(published), 0)::float8 as published, l.*
@@ -132,20 +132,20 @@ const READ = statement<Ledger>(
 
 /** The ledger of the days from `from` to `to` (ms since 1970), both included. */
 export async function readLedger(on: Queryable, { from, to }: { from: number; to: number }): Promise<Ledger> {
-  const [ledger] = await run(on, READ, [dayOf(from), dayOf(to)]);
+  const [ledger] = await run(on, read, [dayOf(from), dayOf(to)]);
   if (!ledger) throw new Error('the aggregate query returned no row');
   return ledger;
 }
 
-// The whole table: one row per partition.
-const POSITIONS = statement<{ partition: number; position: string }>(
+/** The whole table: one row per partition. */
+const listPositions = statement<{ partition: number; position: string }>(
   'read_scan_positions',
   'select partition, position from scan_positions',
 );
 
 /** How many records of the topic, up to the offsets `ends`, no recorder has processed. */
 export async function waitingRecords(on: Queryable, ends: ReadonlyMap<number, bigint>): Promise<number> {
-  const rows = await run(on, POSITIONS);
+  const rows = await run(on, listPositions);
   const positions = new Map(rows.map(({ partition, position }) => [partition, BigInt(position)]));
   let waiting = 0n;
   for (const [partition, end] of ends) {

@@ -23,7 +23,7 @@ interface Counters<Row> {
   readonly row?: Row;
 }
 
-// Each statement uses its table's primary key; the updated columns are in no index.
+/** Each statement uses its table's primary key; the updated columns are in no index. */
 function counters<Entity>(
   table: string,
   entity: EntitySchema<Entity>,
@@ -56,8 +56,10 @@ const TARGETS = counters<ScanTargetEntity>('scan_targets', ScanTargetEntity, [
 ]);
 const TOTALS = counters<ScanTotalEntity>('scan_totals', ScanTotalEntity, ['code_id']);
 
-// Primary key: one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
-const EXCESS_REFERRERS = statement<{ index: number }>(
+/**
+ * Index: primary key, one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
+ */
+const findExcessReferrers = statement<{ index: number }>(
   'excess_referrers',
   `select ordinality::integer - 1 as index
    from unnest($1::uuid[], $2::date[], $3::text[]) with ordinality as seen (code_id, day, value, ordinality)
@@ -143,7 +145,7 @@ async function incrementValues(tx: PoolClient, increments: readonly ValueIncreme
       ? []
       : await run(
           tx,
-          EXCESS_REFERRERS,
+          findExcessReferrers,
           columnArrays(
             referrers,
             ({ codeId }) => codeId,

@@ -5,15 +5,15 @@ import { columnArrays } from '../column-arrays.ts';
 import { monthOf } from '../partitions.ts';
 import type { DerivedScan } from './derive.ts';
 
-// Primary key.
-const DELETIONS = statement<{ account_id: string; requested_ms: number }>(
+/** Index: primary key. */
+const findDeletions = statement<{ account_id: string; requested_ms: number }>(
   'scan_deletions_of',
   `select account_id, (extract(epoch from asked_at) * 1000)::float8 as requested_ms from scan_deletions
    where account_id = any($1::uuid[])`,
 );
 
-// Primary keys: for each part of the month, the one row of ids whose range includes the scan's.
-const ARCHIVED = statement<{ id: string }>(
+/** Indexes: primary keys, for each part of the month, the one row of ids whose range includes the scan's. */
+const findArchived = statement<{ id: string }>(
   'archived_scans_among',
   `select inserted.id
    from unnest($1::uuid[], $2::date[]) as inserted (id, month)
@@ -26,8 +26,8 @@ const ARCHIVED = statement<{ id: string }>(
    where position(uuid_send(inserted.id) in c.ids) % 16 = 1`,
 );
 
-// Primary key.
-const DELETE_INSERTED = statement(
+/** Index: primary key. */
+const deleteInserted = statement(
   'discard_inserted_scans',
   'delete from scans where (id, scanned_at) in (select * from unnest($1::uuid[], $2::timestamptz[]))',
 );
@@ -50,7 +50,7 @@ export async function discardInserted(
 ): Promise<Inserted> {
   if (inserted.length === 0) return { kept: [], deleted: [] };
   const requests = new Map(
-    (await run(tx, DELETIONS, [[...new Set(inserted.map(({ accountId }) => accountId))]])).map(
+    (await run(tx, findDeletions, [[...new Set(inserted.map(({ accountId }) => accountId))]])).map(
       ({ account_id, requested_ms }) => [account_id, requested_ms],
     ),
   );
@@ -67,7 +67,7 @@ export async function discardInserted(
   const discarded = inserted.filter((scan) => !keep.has(scan));
   await run(
     tx,
-    DELETE_INSERTED,
+    deleteInserted,
     columnArrays(
       discarded,
       ({ id }) => id,
@@ -87,5 +87,5 @@ async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[], now:
     ({ id }) => id,
     ({ scannedAt }) => `${monthOf(scannedAt)}-01`,
   );
-  return new Set((await run(tx, ARCHIVED, ids)).map(({ id }) => id));
+  return new Set((await run(tx, findArchived, ids)).map(({ id }) => id));
 }

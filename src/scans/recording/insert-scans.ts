@@ -9,8 +9,8 @@ import type { DerivedScan } from './derive.ts';
 
 const COLUMNS = columnsOf(ScanEntity);
 
-// Primary key: an existing id is left unchanged and not returned.
-const INSERT = statement<{ id: string }>(
+/** Index: primary key. An existing id is left unchanged and not returned. */
+const insert = statement<{ id: string }>(
   'insert_scans',
   `insert into scans (${listed(COLUMNS)})
    select * from unnest(${arrayParameters(COLUMNS)})
@@ -38,7 +38,7 @@ export async function copyScans(
 
 /** Inserts the scans that are not stored yet and returns those. */
 export async function insertScans(tx: PoolClient, scans: readonly DerivedScan[]): Promise<DerivedScan[]> {
-  const inserted = await run(tx, INSERT, rowArrays(COLUMNS, scans.map(rowOf)));
+  const inserted = await run(tx, insert, rowArrays(COLUMNS, scans.map(rowOf)));
   const ids = new Set(inserted.map(({ id }) => id));
   return scans.filter(({ id }) => ids.has(id));
 }

@@ -4,8 +4,8 @@ import { BinaryRows } from '../../db/binary-rows.ts';
 import { columnArrays } from '../column-arrays.ts';
 import type { DerivedScan } from './derive.ts';
 
-// Primary key.
-const INSERT = statement<{ code_day: string; visitor: string }>(
+/** Index: primary key. */
+const insert = statement<{ code_day: string; visitor: string }>(
   'insert_visitors',
   `insert into scan_visitors (day, code_id, visitor)
    select * from unnest($1::date[], $2::uuid[], $3::bigint[])
@@ -58,7 +58,7 @@ export async function insertVisitors(
   if (known.length > 0) {
     const inserted = await run(
       tx,
-      INSERT,
+      insert,
       columnArrays(
         known,
         ({ day }) => day,

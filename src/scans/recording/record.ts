@@ -12,8 +12,8 @@ import { tally } from './increments.ts';
 import { copyScans, insertScans } from './insert-scans.ts';
 import { insertVisitors } from './insert-visitors.ts';
 
-// Primary key: one lookup per code and day.
-const KNOWN_DAYS = statement<{ code_day: string }>(
+/** Index: primary key, one lookup per code and day. */
+const findKnownDays = statement<{ code_day: string }>(
   'known_scan_days',
   `select code_id || ' ' || to_char(day, 'YYYY-MM-DD') as code_day
    from unnest($1::uuid[], $2::date[]) as requested (code_id, day) join scan_days using (code_id, day)`,
@@ -101,7 +101,7 @@ async function count(tx: PoolClient, scans: readonly DerivedScan[], allNew: bool
   const codeDays = new Map(scans.map((scan) => [scan.codeDay, scan]));
   const known = await run(
     tx,
-    KNOWN_DAYS,
+    findKnownDays,
     columnArrays(
       [...codeDays.values()],
       ({ codeId }) => codeId,

@@ -9,18 +9,18 @@ const GRACE_MS = 2 * 3_600_000;
 /** How many visitors one statement deletes, so that none holds locks for long. */
 const DELETE_BATCH = 20_000;
 
-const PROPOSE_SALT = promptStatement(
+const proposeSalt = promptStatement(
   'propose_salt',
   'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
 );
-// Primary key.
-const READ_SALT = promptStatement<{ salt: string }>(
+/** Index: primary key. */
+const findSalt = promptStatement<{ salt: string }>(
   'read_salt',
   `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
 );
-const DESTROY_SALTS = statement('destroy_salts', 'delete from visitor_salts where day < $1');
-// Primary key: its first column is the day.
-const DELETE_VISITORS = statement<{ deleted: number }>(
+const deleteSalts = statement('destroy_salts', 'delete from visitor_salts where day < $1');
+/** Index: primary key, whose first column is the day. */
+const deleteVisitors = statement<{ deleted: number }>(
   'delete_past_visitors',
   `with deleted as (
      delete from scan_visitors
@@ -40,23 +40,23 @@ export function firstSaltedDay(now: number): string {
  * Postgres is unavailable.
  */
 export async function makeSalts(pool: Pool, now: number): Promise<void> {
-  for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, PROPOSE_SALT, [day, randomBytes(32)]);
+  for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, proposeSalt, [day, randomBytes(32)]);
 }
 
 /** The salt of a day, 64 hexadecimal digits; undefined when it does not exist. */
 export async function readSalt(pool: Pool, day: string): Promise<string | undefined> {
-  return (await first(pool, READ_SALT, [day]))?.salt;
+  return (await first(pool, findSalt, [day]))?.salt;
 }
 
 /** Destroys the salts of past days and deletes those days' visitors: no visitor can be recognised any more. */
 export async function destroySalts(pool: Pool, now: number): Promise<void> {
   const oldest = firstSaltedDay(now);
-  await run(pool, DESTROY_SALTS, [oldest]);
+  await run(pool, deleteSalts, [oldest]);
   // A deleted row stays in the table's file, and one row a day does not trigger autovacuum: this writes a new file. If
   // another session is reading the table, it is skipped until the next hour.
   await pool.query('vacuum (full, skip_locked) visitor_salts');
   let deleted: number | undefined;
-  do deleted = (await first(pool, DELETE_VISITORS, [oldest]))?.deleted;
+  do deleted = (await first(pool, deleteVisitors, [oldest]))?.deleted;
   while (deleted === DELETE_BATCH);
 }
 

@@ -41,9 +41,11 @@ const codeEdge = (since: string, until: string, sign: string) => `
        select v.dimension, v.value, v.scans * ${sign}::integer as scans
        from ${CODES} join scan_values v on v.code_id = c.code_id and v.day between ${since} and ${until}
        where v.account_id = $1`;
-// `scan_rollups_of_subject`, `scan_increments_of_code`, and the primary key of `scan_values`. Days of a code are always
-// up to date, so increments count for weeks only. A join with a list of edges would read all days of the code.
-const READ_CODE_VALUES = statement<ValueRow>(
+/**
+ * Indexes: scan_rollups_of_subject, scan_increments_of_code, and the primary key of scan_values. Days of a code are
+ * always up to date, so increments count for weeks only. A join with a list of edges would read all days of the code.
+ */
+const readCodeValues = statement<ValueRow>(
   'read_scan_values',
   `with counted as (
      ${BY_NAME}
@@ -67,8 +69,8 @@ const READ_CODE_VALUES = statement<ValueRow>(
 const accountEdge = (since: string, until: string, sign: string) => `
        select unnest(names), unnest(counts) * ${sign}::integer
        from scan_rollups where subject_id = $1 and days = 1 and start between ${since} and ${until}`;
-// `scan_rollups_of_subject`, `scan_increments_of_code`.
-const READ_ACCOUNT_VALUES = statement<ValueRow>(
+/** Indexes: scan_rollups_of_subject, scan_increments_of_code. */
+const readAccountValues = statement<ValueRow>(
   'read_scan_account_values',
   `with counted as (
      ${BY_NAME}
@@ -88,8 +90,8 @@ const DAY_VALUES = `
    from ${CODES} join scan_values v using (code_id)
    where v.account_id = $1 and v.day between $3 and $4
    group by dimension, value`;
-// Partial days are counted from the scans themselves: `scans_of_code`, two ranges per code.
-const READ_VALUES_BY_HOUR = statement<ValueRow>(
+/** Partial days are counted from the scans themselves. Index: scans_of_code, two ranges per code. */
+const readValuesByHour = statement<ValueRow>(
   'read_scan_values_by_hour',
   `with counted as (
      select dimension, value, sum(scans) as scans
@@ -126,16 +128,14 @@ export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<
   ];
   return byDimension(
     await (codeIds
-      ? run(on, READ_CODE_VALUES, [accountId, codeIds, ...parts])
-      : run(on, READ_ACCOUNT_VALUES, [accountId, ...parts, dayOf(from), dayOf(to)])),
+      ? run(on, readCodeValues, [accountId, codeIds, ...parts])
+      : run(on, readAccountValues, [accountId, ...parts, dayOf(from), dayOf(to)])),
   );
 }
 
 /** Breakdowns of a window of hours, as `dayBreakdowns`. */
 export async function hourBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
-  return byDimension(
-    await run(on, READ_VALUES_BY_HOUR, [query.accountId, await codesOf(on, query), ...hourParts(query)]),
-  );
+  return byDimension(await run(on, readValuesByHour, [query.accountId, await codesOf(on, query), ...hourParts(query)]));
 }
 
 function byDimension(rows: readonly ValueRow[]): Breakdowns {

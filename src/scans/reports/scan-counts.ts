@@ -7,8 +7,8 @@ import { type Queryable, run, statement } from '../../../common/postgres/sql.ts'
 export const SCAN_COUNT = `
   coalesce((select t.scans from scan_totals t where t.code_id = c.id and t.account_id = c.account_id), 0) as scan_count`;
 
-// Primary key.
-const READ_TOTALS = statement<{ code_id: string; scans: string }>(
+/** Index: primary key. */
+const readTotals = statement<{ code_id: string; scans: string }>(
   'read_scan_totals',
   'select code_id, scans from scan_totals where account_id = $1 and code_id = any($2::uuid[])',
 );
@@ -19,6 +19,6 @@ export async function scanCounts(
   accountId: string,
   codeIds: readonly string[],
 ): Promise<Map<string, number>> {
-  const rows = await run(on, READ_TOTALS, [accountId, codeIds]);
+  const rows = await run(on, readTotals, [accountId, codeIds]);
   return new Map(rows.map(({ code_id, scans }) => [code_id, Number(scans)]));
 }

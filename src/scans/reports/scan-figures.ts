@@ -23,8 +23,8 @@ export interface IntervalFigures {
   readonly unique: bigint;
 }
 
-// `scan_totals_of_account`.
-const SCANNED_CODES = statement<{ code_id: string }>(
+/** Index: scan_totals_of_account. */
+const listScannedCodes = statement<{ code_id: string }>(
   'scanned_codes',
   'select code_id from scan_totals where account_id = $1',
 );
@@ -32,15 +32,15 @@ const SCANNED_CODES = statement<{ code_id: string }>(
 /** Common start of the statements below; each then reads one range of a primary key per code. */
 export const CODES = 'unnest($2::uuid[]) as c (code_id)';
 
-const READ_DAYS = statement<{ start: string; scans: string; unique_scans: string }>(
+const readDays = statement<{ start: string; scans: string; unique_scans: string }>(
   'read_scan_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from ${CODES} join scan_days d using (code_id)
    where d.account_id = $1 and d.day between $3 and $4
    group by day`,
 );
-// `scan_rollups_of_subject`, `scan_increments_of_code`.
-const READ_ACCOUNT_DAYS = statement<{ start: string; scans: string; unique_scans: string }>(
+/** Indexes: scan_rollups_of_subject, scan_increments_of_code. */
+const readAccountDays = statement<{ start: string; scans: string; unique_scans: string }>(
   'read_scan_account_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from (
@@ -51,7 +51,7 @@ const READ_ACCOUNT_DAYS = statement<{ start: string; scans: string; unique_scans
    ) counted
    group by day`,
 );
-const READ_HOURS = statement<{ start: string; scans: string; unique_scans: string }>(
+const readHours = statement<{ start: string; scans: string; unique_scans: string }>(
   'read_scan_hours',
   `select to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"') as start,
           sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
@@ -63,15 +63,15 @@ const READ_HOURS = statement<{ start: string; scans: string; unique_scans: strin
 export async function dayFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
   const { accountId, from, to } = query;
   const rows = await (query.codeIds
-    ? run(on, READ_DAYS, [accountId, query.codeIds, dayOf(from), dayOf(to)])
-    : run(on, READ_ACCOUNT_DAYS, [accountId, dayOf(from), dayOf(to)]));
+    ? run(on, readDays, [accountId, query.codeIds, dayOf(from), dayOf(to)])
+    : run(on, readAccountDays, [accountId, dayOf(from), dayOf(to)]));
   return withZeros(rows, starts(from, to, DAY_MS, dayOf));
 }
 
 /** Every hour of the window, zeros included, oldest first. */
 export async function hourFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
   const { accountId, from, to } = query;
-  const rows = await run(on, READ_HOURS, [accountId, await codesOf(on, query), new Date(from), new Date(to)]);
+  const rows = await run(on, readHours, [accountId, await codesOf(on, query), new Date(from), new Date(to)]);
   return withZeros(
     rows,
     starts(from, to, HOUR_MS, (time) => `${new Date(time).toISOString().slice(0, 13)}:00:00Z`),
@@ -80,7 +80,7 @@ export async function hourFigures(on: Queryable, query: FigureQuery): Promise<In
 
 /** The codes of a query, as UUIDs. */
 export async function codesOf(on: Queryable, { accountId, codeIds }: FigureQuery): Promise<readonly string[]> {
-  return codeIds ?? (await run(on, SCANNED_CODES, [accountId])).map(({ code_id }) => code_id);
+  return codeIds ?? (await run(on, listScannedCodes, [accountId])).map(({ code_id }) => code_id);
 }
 
 /**

@@ -23,15 +23,15 @@ const COLUMNS = `id, code_id, (extract(epoch from scanned_at) * 1000)::float8 as
    operating_system, browser, referrer, target_version, target_rule, target_variant`;
 const PAGE_SIZE = 1_000;
 
-// `scans_of_account`, from the end of the last page.
-const SCANS_OF_ACCOUNT = statement<StoredScan>(
+/** Index: scans_of_account, from the end of the last page. */
+const listScansOfAccount = statement<StoredScan>(
   'scans_of_account_after',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4)
    order by scanned_at, id limit ${PAGE_SIZE}`,
 );
-// `scans_of_code`, from the end of the last page.
-const SCANS_OF_CODE = statement<StoredScan>(
+/** Index: scans_of_code, from the end of the last page. */
+const listScansOfCode = statement<StoredScan>(
   'scans_of_code_after',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
@@ -53,8 +53,8 @@ export async function* readScanPages(
   for (;;) {
     const values = [accountId, new Date(to), new Date(after.scanned_ms), after.id];
     const page = await (codeId === undefined
-      ? run(on, SCANS_OF_ACCOUNT, values)
-      : run(on, SCANS_OF_CODE, [...values, codeId]));
+      ? run(on, listScansOfAccount, values)
+      : run(on, listScansOfCode, [...values, codeId]));
     const last = page.at(-1);
     if (last) yield page;
     if (!last || page.length < PAGE_SIZE) return;

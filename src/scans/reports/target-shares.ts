@@ -34,10 +34,10 @@ const DAYS = `
      select version, rule, variant, t.scans
      from ${CODES} join scan_targets t using (code_id)
      where t.account_id = $1 and t.day between $3 and $4`;
-// Primary key of `scan_targets`.
-const READ_TARGETS = statement<TargetRow>('read_scan_targets', `with counted as (${DAYS}) ${FOLD}`);
-// The same, and for partial days the scans themselves: `scans_of_code`, two ranges per code.
-const READ_TARGETS_BY_HOUR = statement<TargetRow>(
+/** Index: primary key of scan_targets. */
+const readTargets = statement<TargetRow>('read_scan_targets', `with counted as (${DAYS}) ${FOLD}`);
+/** The same, and for partial days the scans themselves. Index: scans_of_code, two ranges per code. */
+const readTargetsByHour = statement<TargetRow>(
   'read_scan_targets_by_hour',
   `with counted as (
      ${DAYS}
@@ -54,7 +54,7 @@ const READ_TARGETS_BY_HOUR = statement<TargetRow>(
 export async function targetShares(on: Queryable, query: FigureQuery, by: 'days' | 'hours'): Promise<TargetShare[]> {
   const { accountId, codeIds, from, to } = query;
   const rows = await (by === 'days'
-    ? run(on, READ_TARGETS, [accountId, codeIds, dayOf(from), dayOf(to)])
-    : run(on, READ_TARGETS_BY_HOUR, [accountId, codeIds, ...hourParts(query)]));
+    ? run(on, readTargets, [accountId, codeIds, dayOf(from), dayOf(to)])
+    : run(on, readTargetsByHour, [accountId, codeIds, ...hourParts(query)]));
   return rows.map(({ scans, ...row }) => ({ ...row, scans: BigInt(scans) }));
 }

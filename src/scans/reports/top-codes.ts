@@ -2,9 +2,11 @@ import type { Pool } from 'pg';
 import { run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
 
-// `scan_totals_of_account`, whose rows are sorted by their totals, then the primary key of `scan_days`, one range per
-// code.
-const NEXT_CODES = statement<{ code_id: string; total: string; scans: string }>(
+/**
+ * Indexes: scan_totals_of_account, whose rows are sorted by their totals, then the primary key of scan_days, one range
+ * per code.
+ */
+const findNextCodes = statement<{ code_id: string; total: string; scans: string }>(
   'next_top_codes',
   `select code_id, total::text as total, scans::text as scans
    from (
@@ -48,7 +50,7 @@ export function topCodes(
     let last = FIRST;
     for (let size = Math.max(FIRST_READ, 2 * limit); ; size *= 2) {
       const values = [accountId, dayOf(from), dayOf(to), last.total, last.codeId, size];
-      const codes = (await run(tx, NEXT_CODES, values)).map(({ code_id, total, scans }) => ({
+      const codes = (await run(tx, findNextCodes, values)).map(({ code_id, total, scans }) => ({
         codeId: code_id,
         total: BigInt(total),
         scans: BigInt(scans),

@@ -12,8 +12,11 @@ const SET_WORK_MEM = `set local work_mem = '64MB'`;
  */
 const ALWAYS_MERGED = 1_000;
 
-// Primary keys and `scan_rollups_of_subject`. A statement sees either an increment or the rows that it was folded into.
-const FOLD = statement<{ taken: number }>(
+/**
+ * Indexes: primary keys and scan_rollups_of_subject. A statement sees either an increment or the rows that it was
+ * folded into.
+ */
+const fold = statement<{ taken: number }>(
   'fold_scan_increments',
   `with taken as (
      delete from scan_increments where id = any(array(select id from scan_increments order by id limit ${MAX_INCREMENTS}))
@@ -77,7 +80,7 @@ export async function foldIncrements(pool: Pool): Promise<void> {
     folded = await transaction(pool, async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanRollups]);
       await tx.query(SET_WORK_MEM);
-      return (await first(tx, FOLD))?.taken ?? 0;
+      return (await first(tx, fold))?.taken ?? 0;
     });
   } while (folded === MAX_INCREMENTS);
 }
