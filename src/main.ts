@@ -91,7 +91,7 @@ async function main(config: CoreConfig): Promise<void> {
   };
   const stopping = new AbortController();
   const relay = roles.has('relay') ? await startRelay(core) : undefined;
-  if (roles.has('recorder')) await startRecording(core);
+  if (roles.has('recorder')) startRecording(core);
   if (roles.has('worker')) startBackgroundWork(core);
   const parts = relay ? { relay: relay.healthy } : {};
   const servers = roles.has('rpc') ? await serveCalls(core, parts, stopping.signal) : undefined;

@@ -65,8 +65,8 @@ export async function startRelay({ config, database, log, notifications, logger,
 }
 
 /** `recorder`: records scans. */
-export async function startRecording({ config, database, log, logger, running }: Core): Promise<void> {
-  const recorder = await startRecorder({ log, database, logger, archive: archiveOptions(config) });
+export function startRecording({ config, database, log, logger, running }: Core): void {
+  const recorder = startRecorder({ log, database, logger, archive: archiveOptions(config) });
   running.defer(() => recorder.stop());
 }
 

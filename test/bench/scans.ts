@@ -108,7 +108,7 @@ async function publishAll(): Promise<void> {
 async function recordAll(): Promise<number> {
   const ends = await log.ends(SCANS.name);
   const start = performance.now();
-  const recorder = await startRecorder({ log, database, logger });
+  const recorder = startRecorder({ log, database, logger });
   while ((await waitingRecords(pool, ends)) > 0) await sleep(10);
   const ms = performance.now() - start;
   await recorder.stop();

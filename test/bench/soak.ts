@@ -34,7 +34,7 @@ const log = openPostgresLog({ url: postgres.url, clientId: 'soak', logger });
 try {
   await database.migrate();
   await log.ensureTopics(TOPICS);
-  const recorder = await startRecorder({ log, database, logger });
+  const recorder = startRecorder({ log, database, logger });
   const codes = Array.from({ length: 200 }, newScannedCode);
   const waiting = async () => waitingRecords(database.pool, await log.ends(SCANS.name));
   const start = Date.now();

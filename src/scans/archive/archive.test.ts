@@ -18,7 +18,7 @@ import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans, finishDeletions, requestDeletion } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit.ts';
-import { createPollHandler } from '../recording/recorder.ts';
+import { createPollHandler } from '../recording/poll-handler.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { archiveMonths } from './archive.ts';
@@ -26,12 +26,12 @@ import { archiveMonths } from './archive.ts';
 let url: string;
 let database: Database;
 let folder: string;
-let handle: Awaited<ReturnType<typeof createPollHandler>>;
+let handle: ReturnType<typeof createPollHandler>;
 
 beforeEach(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  handle = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
   folder = mkdtempSync(join(tmpdir(), 'signpost-archive-'));
 });
 afterEach(async () => {

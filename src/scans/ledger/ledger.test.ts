@@ -6,18 +6,18 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
-import { createPollHandler } from '../recording/recorder.ts';
+import { createPollHandler } from '../recording/poll-handler.ts';
 import { inMemoryLog, logRecord, newScannedCode, scanRecord } from '../scans.fixture.ts';
 import { auditScans } from './audit.ts';
 import { waitingRecords } from './ledger.ts';
 
 let database: Database;
-let handle: Awaited<ReturnType<typeof createPollHandler>>;
+let handle: ReturnType<typeof createPollHandler>;
 
 beforeAll(async () => {
   const { url } = await freshDatabase();
   database = await openDatabase(url, 4, entities);
-  handle = await createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  handle = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 

@@ -26,19 +26,20 @@ import {
   scanRecord,
   visitor,
 } from '../scans.fixture.ts';
-import { createPollHandler, startRecorder } from './recorder.ts';
+import { createPollHandler } from './poll-handler.ts';
+import { startRecorder } from './recorder.ts';
 import { makeSalts, readSalt } from './visitors.ts';
 
 const logger = pino({ level: 'silent' });
 let url: string;
 let database: Database;
 const log = inMemoryLog();
-let handle: Awaited<ReturnType<typeof createPollHandler>>;
+let handle: ReturnType<typeof createPollHandler>;
 
 beforeAll(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = await createPollHandler({ log, database, logger });
+  handle = createPollHandler({ log, database, logger });
 });
 afterAll(() => database.close());
 
@@ -79,7 +80,7 @@ describe('records that Postgres lacks, after it was put back to an earlier state
     let oldest = 0n;
     const { lines, logger } = recordingLogger();
     const since = async () => new Map([[partition, oldest]]);
-    const record = await createPollHandler({ log: { ...log, since }, database, logger });
+    const record = createPollHandler({ log: { ...log, since }, database, logger });
     const [first = [], second = [], third = [], fourth = [], fifth = [], sixth = []] = polls(scanned, 6);
     // The first poll of a partition has no predecessor.
     await record(first, 1_000n);
@@ -110,7 +111,7 @@ describe('records that Postgres lacks, after it was put back to an earlier state
 test('two recorders with overlapping polls count every scan once', async () => {
   const codes = Array.from({ length: 20 }, newScannedCode);
   const records = codes.flatMap((code) => Array.from({ length: 50 }, () => scanRecord(code)));
-  const other = await createPollHandler({ log, database, logger });
+  const other = createPollHandler({ log, database, logger });
   const backwards = records.toReversed().map((record) => ({ ...record, partition: 1 }));
   await Promise.all(
     Array.from({ length: 8 }, (_, round) => (round % 2 ? other(backwards.slice(round * 60)) : handle(records))),
@@ -326,7 +327,7 @@ test('failures that repeat every second for each partition are logged once a min
     consumed.push(options);
     return { stop: async () => undefined };
   };
-  const recorder = await startRecorder({ log: { ...log, consume }, database, logger });
+  const recorder = startRecorder({ log: { ...log, consume }, database, logger });
   for (let failure = 0; failure < 100; failure++) consumed[0]?.onError?.(new Error('away'));
   await recorder.stop();
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
@@ -334,7 +335,7 @@ test('failures that repeat every second for each partition are logged once a min
 
 test('a poll is rejected, not dropped, while Postgres is unavailable', async () => {
   const unavailable = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
-  const failing = await createPollHandler({ log, database: unavailable, logger });
+  const failing = createPollHandler({ log, database: unavailable, logger });
   await expect(failing([scanRecord(newScannedCode())])).rejects.toThrow();
   await unavailable.close();
 });
@@ -351,7 +352,7 @@ test('dead letters are published once, however often their poll is delivered bef
       return typeof value === 'function' ? value.bind(pool) : value;
     },
   });
-  const retried = await createPollHandler({ log, database: { ...database, pool: failing }, logger });
+  const retried = createPollHandler({ log, database: { ...database, pool: failing }, logger });
   for (let attempt = 0; attempt < 3; attempt++) await expect(retried(records)).rejects.toThrow('away');
   isUnavailable = false;
   await retried(records);
@@ -408,7 +409,7 @@ test('counters agree with the rows for any scans', async () => {
 test('a recorder creates the partitions of this month and the next, joins its group, and stops', async () => {
   const consumed: ConsumeOptions[] = [];
   const stopped: string[] = [];
-  const recorder = await startRecorder({
+  const recorder = startRecorder({
     log: {
       ...log,
       consume(options) {

@@ -1,24 +1,16 @@
-import type { Logger } from 'pino';
-import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
-import { type Log, type LogRecord, ReadAgain, type Subscription } from '../../../common/log/log.ts';
-import { SCANS, SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
+import type { Subscription } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
 import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { hourly, periodically } from '../../../common/runtime/periodically.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { postgresNow } from '../../db/clock.ts';
-import type { Database } from '../../db/database.ts';
 import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
-import { dayOf } from '../days.ts';
 import { finishDeletions } from '../delete-account-scans.ts';
 import { ensureMonths, monthAfter, monthOf } from '../partitions.ts';
 import { foldIncrements } from '../rollups/fold.ts';
-import { type DecodedScan, decodeScan } from './decode-scan.ts';
-import { derive } from './derive.ts';
-import { legacyScanConverter } from './legacy-scans.ts';
-import { observeWaitingRecords, scanStageCounter } from './metrics.ts';
-import { type Poll, RecordsMissing, record } from './record.ts';
-import { withoutVisitorData } from './scan-fields.ts';
-import { destroySalts, firstSaltedDay, makeSalts } from './visitors.ts';
+import { observeWaitingRecords } from './metrics.ts';
+import { createPollHandler, type PollHandlerOptions } from './poll-handler.ts';
+import { destroySalts, makeSalts } from './visitors.ts';
 
 /** Larger polls update each counter less often per scan; 10,000 scans take about 0.3 s. */
 const MAX_POLL_RECORDS = 10_000;
@@ -33,10 +25,7 @@ const SALTS_MS = 60_000;
 const FOLD_MS = 10_000;
 
 /** Dependencies of the recorder. */
-export interface RecorderOptions {
-  readonly log: Log;
-  readonly database: Database;
-  readonly logger: Logger;
+export interface RecorderOptions extends PollHandlerOptions {
   /** Unset: nothing is archived. */
   readonly archive?: ArchiveOptions;
 }
@@ -46,13 +35,13 @@ export interface RecorderOptions {
  * A poll is recorded as a whole or delivered again. Records that cannot be decoded are published as dead letters and do
  * not stop the others.
  */
-export async function startRecorder(options: RecorderOptions): Promise<Subscription> {
+export function startRecorder(options: RecorderOptions): Subscription {
   const {
     log,
     logger,
     database: { pool },
   } = options;
-  const handle = await createPollHandler(options);
+  const handle = createPollHandler(options);
   const upkeep = startUpkeep(options);
   const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, async () =>
     makeSalts(pool, await postgresNow(pool)),
@@ -90,108 +79,6 @@ export async function startRecorder(options: RecorderOptions): Promise<Subscript
       await upkeep.stop();
     },
   };
-}
-
-/**
- * Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is
- * unavailable.
- */
-export async function createPollHandler({
-  log,
-  database: { pool },
-  logger,
-}: RecorderOptions): Promise<(records: readonly LogRecord[], from?: bigint) => Promise<void>> {
-  const convertLegacy = legacyScanConverter(pool);
-  const existingMonths = new Set<string>();
-  const countStages = scanStageCounter();
-  /** Dead letters of polls that could not be recorded: these are delivered again, and the dead letters are not. */
-  const published = new Set<string>();
-
-  /**
-   * Rejects with a `ReadAgain` if the log still has records that Postgres lacks. A failover to a standby that had not
-   * received the last commits, or a restore, takes back what was recorded, but not what was committed in the log.
-   */
-  async function readMissing(position: bigint, { partition, from }: Poll): Promise<void> {
-    const oldest = (await log.since(SCANS.name, 0)).get(partition) ?? from;
-    const start = position > oldest ? position : oldest;
-    if (start < from) {
-      logger.warn(
-        { partition, records: Number(from - start) },
-        'Postgres lacks scans; they are read from the log again',
-      );
-      throw new ReadAgain(start);
-    }
-    logger.error({ partition, records: Number(from - position) }, 'the log has deleted scans that were not recorded');
-  }
-
-  async function recordPoll(poll: Poll, firstDay: string): ReturnType<typeof record> {
-    const deriveScan = (scan: DecodedScan) => derive(scan, firstDay);
-    try {
-      return await record(pool, poll, deriveScan);
-    } catch (error) {
-      if (!(error instanceof RecordsMissing)) throw error;
-      await readMissing(error.position, poll);
-      return await record(pool, { ...poll, from: error.position }, deriveScan);
-    }
-  }
-
-  const handle = async (records: readonly LogRecord[], from = records[0]?.offset ?? 0n) => {
-    // By a clock of its own that is a day behind, this core would take all scans for dead letters.
-    const now = await postgresNow(pool);
-    const scans: DecodedScan[] = [];
-    const deadLetters: { record: LogRecord; reason: string }[] = [];
-    for (const record of records) {
-      const scan = decodeScan(record, now);
-      if ('undecodable' in scan) deadLetters.push({ record, reason: scan.undecodable });
-      else scans.push(scan);
-    }
-    const unpublished = deadLetters.filter(({ record }) => !published.has(positionOf(record)));
-    if (unpublished.length > 0) {
-      logger.error(
-        { count: unpublished.length, reason: unpublished[0]?.reason },
-        'scans that cannot be decoded were sent to the dead-letter topic',
-      );
-      await log.publish(
-        SCANS_DEAD_LETTERS.name,
-        unpublished.map(({ record: { key, value, headers }, reason }) => ({
-          key,
-          value: value && withoutVisitorData(value),
-          headers: { ...headers, reason },
-        })),
-      );
-      for (const { record } of unpublished) published.add(positionOf(record));
-    }
-    const days = new Set(scans.map(({ scannedAt }) => dayOf(scannedAt)));
-    const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(existingMonths);
-    await ensureMonths(pool, [...missing]);
-    for (const month of missing) existingMonths.add(month);
-    const firstDay = firstSaltedDay(now);
-    const poll = {
-      scans: await convertLegacy(scans, now),
-      deadLetters: deadLetters.map(({ record }) => record),
-      now,
-      partition: records.at(-1)?.partition ?? 0,
-      from,
-      next: (records.at(-1)?.offset ?? -1n) + 1n,
-      gateways: records
-        .filter(({ headers }) => GATEWAY_FIGURES in headers)
-        .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
-    };
-    try {
-      countStages(await recordPoll(poll, firstDay));
-      for (const { record } of deadLetters) published.delete(positionOf(record));
-    } catch (error) {
-      // A month may have been detached meanwhile: the next attempt checks again.
-      existingMonths.clear();
-      throw error;
-    }
-  };
-
-  return handle;
-}
-
-function positionOf({ partition, offset }: LogRecord): string {
-  return `${partition} ${offset}`;
 }
 
 /**

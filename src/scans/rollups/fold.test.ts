@@ -7,17 +7,18 @@ import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit.ts';
-import { createPollHandler, startRecorder } from '../recording/recorder.ts';
+import { createPollHandler } from '../recording/poll-handler.ts';
+import { startRecorder } from '../recording/recorder.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { foldIncrements } from './fold.ts';
 
 const logger = pino({ level: 'silent' });
 let database: Database;
-let record: Awaited<ReturnType<typeof createPollHandler>>;
+let record: ReturnType<typeof createPollHandler>;
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
-  record = await createPollHandler({ log: inMemoryLog(), database, logger });
+  record = createPollHandler({ log: inMemoryLog(), database, logger });
 });
 afterAll(() => database.close());
 
@@ -128,7 +129,7 @@ test('a recorder folds existing increments when it starts', async () => {
   const [code] = newCodes(1) as [ScannedCode];
   await record([scanRecord(code, { at: now })]);
   expect(await countOf('scan_increments', code.accountId)).toBeGreaterThan(0);
-  const recorder = await startRecorder({ log: inMemoryLog(), database, logger });
+  const recorder = startRecorder({ log: inMemoryLog(), database, logger });
   await expect.poll(() => countOf('scan_increments', code.accountId), { timeout: 20_000 }).toBe(0);
   await recorder.stop();
   await expectCleanAudit();

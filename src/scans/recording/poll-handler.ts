@@ -1,0 +1,109 @@
+import type { Logger } from 'pino';
+import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
+import { type Log, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
+import { postgresNow } from '../../db/clock.ts';
+import type { Database } from '../../db/database.ts';
+import { dayOf } from '../days.ts';
+import { ensureMonths } from '../partitions.ts';
+import { type DeadLetter, deadLetterPublisher } from './dead-letters.ts';
+import { type DecodedScan, decodeScan } from './decode-scan.ts';
+import { derive } from './derive.ts';
+import { legacyScanConverter } from './legacy-scans.ts';
+import { scanStageCounter } from './metrics.ts';
+import { type Poll, RecordsMissing, record } from './record.ts';
+import { firstSaltedDay } from './visitors.ts';
+
+export interface PollHandlerOptions {
+  readonly log: Log;
+  readonly database: Database;
+  readonly logger: Logger;
+}
+
+/**
+ * Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is
+ * unavailable.
+ */
+export function createPollHandler({
+  log,
+  database: { pool },
+  logger,
+}: PollHandlerOptions): (records: readonly LogRecord[], from?: bigint) => Promise<void> {
+  const convertLegacy = legacyScanConverter(pool);
+  const existingMonths = new Set<string>();
+  const countStages = scanStageCounter();
+  const deadLetters = deadLetterPublisher(log, logger);
+
+  /**
+   * Rejects with a `ReadAgain` if the log still has records that Postgres lacks. A failover to a standby that had not
+   * received the last commits, or a restore, takes back what was recorded, but not what was committed in the log.
+   */
+  async function readMissing(position: bigint, { partition, from }: Poll): Promise<void> {
+    const oldest = (await log.since(SCANS.name, 0)).get(partition) ?? from;
+    const start = position > oldest ? position : oldest;
+    if (start < from) {
+      logger.warn(
+        { partition, records: Number(from - start) },
+        'Postgres lacks scans; they are read from the log again',
+      );
+      throw new ReadAgain(start);
+    }
+    logger.error({ partition, records: Number(from - position) }, 'the log has deleted scans that were not recorded');
+  }
+
+  async function recordPoll(poll: Poll, firstDay: string): ReturnType<typeof record> {
+    const deriveScan = (scan: DecodedScan) => derive(scan, firstDay);
+    try {
+      return await record(pool, poll, deriveScan);
+    } catch (error) {
+      if (!(error instanceof RecordsMissing)) throw error;
+      await readMissing(error.position, poll);
+      return await record(pool, { ...poll, from: error.position }, deriveScan);
+    }
+  }
+
+  async function ensureMonthsOf(scans: readonly DecodedScan[]): Promise<void> {
+    const days = new Set(scans.map(({ scannedAt }) => dayOf(scannedAt)));
+    const missing = new Set([...days].map((day) => day.slice(0, 'YYYY-MM'.length))).difference(existingMonths);
+    await ensureMonths(pool, [...missing]);
+    for (const month of missing) existingMonths.add(month);
+  }
+
+  return async (records, from = records[0]?.offset ?? 0n) => {
+    // By a clock of its own that is a day behind, this core would take all scans for dead letters.
+    const now = await postgresNow(pool);
+    const { scans, undecodable } = decodeAll(records, now);
+    await deadLetters.publish(undecodable);
+    await ensureMonthsOf(scans);
+    const poll = {
+      scans: await convertLegacy(scans, now),
+      deadLetters: undecodable.map(({ record }) => record),
+      now,
+      partition: records.at(-1)?.partition ?? 0,
+      from,
+      next: (records.at(-1)?.offset ?? -1n) + 1n,
+      gateways: records
+        .filter(({ headers }) => GATEWAY_FIGURES in headers)
+        .flatMap(({ headers }) => readGatewayFigures(headers[GATEWAY_FIGURES])),
+    };
+    try {
+      countStages(await recordPoll(poll, firstSaltedDay(now)));
+      deadLetters.recorded(undecodable);
+    } catch (error) {
+      // A month may have been detached meanwhile: the next attempt checks again.
+      existingMonths.clear();
+      throw error;
+    }
+  };
+}
+
+function decodeAll(records: readonly LogRecord[], now: number): { scans: DecodedScan[]; undecodable: DeadLetter[] } {
+  const scans: DecodedScan[] = [];
+  const undecodable: DeadLetter[] = [];
+  for (const record of records) {
+    const scan = decodeScan(record, now);
+    if ('undecodable' in scan) undecodable.push({ record, reason: scan.undecodable });
+    else scans.push(scan);
+  }
+  return { scans, undecodable };
+}
