@@ -50,7 +50,11 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     logger.error({ requests, ...latest }, 'requests failed because no core answered');
   });
   const isFirstFailure = firstFailures();
-  const serving = { core, logger, logUnavailable, isFirstFailure, limits, memory: new BodyMemory(limits) };
+  const logFailure = (endpoint: string, fields: object) => {
+    if (isFirstFailure(endpoint)) logger.error(fields, 'request failed');
+    else logger.warn(fields, 'request failed again');
+  };
+  const serving = { core, logUnavailable, logFailure, limits, memory: new BodyMemory(limits) };
   const { endpoints, document } = describedEndpoints(options);
   const observed = observeRequests();
 
@@ -72,9 +76,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   app.setNotFoundHandler(notFound);
   app.setErrorHandler((error, request, reply) => {
-    const fields = { err: error, request_id: request.id };
-    if (isFirstFailure('')) logger.error(fields, 'request failed');
-    else logger.warn(fields, 'request failed again');
+    logFailure('', { err: error, request_id: request.id });
     const { status, body } = errorAnswer(error);
     reply.code(status).send(body);
   });

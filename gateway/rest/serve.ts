@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from 'node:http2';
 import { Readable } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Logger } from 'pino';
 import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
@@ -11,7 +10,7 @@ import { fingerprint } from './body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 import type { Answer, Endpoint } from './endpoint.ts';
-import { errorAnswer, isCoreError } from './errors.ts';
+import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
 import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { type Receiving, receiveBody } from './receive-body.ts';
@@ -23,11 +22,10 @@ const MAX_IGNORED_BYTES = 1024 * 1024;
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
   readonly core: CoreClients;
-  readonly logger: Logger;
   /** Logs now and then that requests got no answer of the core. */
   readonly logUnavailable: (requests: number, latest: object) => void;
-  /** Whether this is the first failure of an endpoint for a while. */
-  readonly isFirstFailure: (endpoint: string) => boolean;
+  /** Logs a failure of an endpoint, the first for a while as an error. */
+  readonly logFailure: (endpoint: string, fields: object) => void;
 }
 
 /** Responds to a request with the result of the endpoint's RPC or with an error. Resolves with the status. */
@@ -38,7 +36,7 @@ export async function serve(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<number> {
-  const { core, logger, logUnavailable, isFirstFailure } = serving;
+  const { core } = serving;
   const metadata = callMetadata(endpoint, request);
   const shared = {
     headers: metadata,
@@ -82,20 +80,28 @@ export async function serve(
     const call = { id, query, headers: request.headers, body, options };
     return send(reply, await endpoint.handle(call));
   } catch (error) {
-    const options = { headers: metadata };
-    const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, options) : error;
+    const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
     const answer = errorAnswer(shown);
-    // Internal errors of the core are logged there under the same request id; a disconnected caller is no error.
-    if (answer.status >= 500 && !isCoreError(shown) && !reply.raw.destroyed) {
-      const fields = { endpoint: endpoint.id, request_id: request.id, err: shown };
-      if (answer.reason === 'UNAVAILABLE') logUnavailable(1, fields);
-      else if (isFirstFailure(endpoint.id)) logger.error(fields, 'request failed');
-      else logger.warn(fields, 'request failed again');
-    }
+    // A disconnected caller is no error.
+    if (!reply.raw.destroyed) logError(serving, endpoint, request, answer, shown);
     // A body that arrived with the head is parsed one event loop iteration later; then the connection can be kept.
     if (incoming.isUnread) await nextIteration();
     return incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
   }
+}
+
+/** Logs an internal error, unless it is the core's, which logs it itself under the same request id. */
+function logError(
+  { logUnavailable, logFailure }: Serving,
+  endpoint: Endpoint,
+  request: FastifyRequest,
+  answer: ErrorAnswer,
+  error: unknown,
+): void {
+  if (answer.status < 500 || isCoreError(error)) return;
+  const fields = { endpoint: endpoint.id, request_id: request.id, err: error };
+  if (answer.reason === 'UNAVAILABLE') logUnavailable(1, fields);
+  else logFailure(endpoint.id, fields);
 }
 
 function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknown>): number {
