@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CodeJson, DesignJson } from '../../common/contract/code-json.ts';
+import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
 import { count } from './page.ts';
 
 /** Colours of images in responses. */
@@ -56,3 +57,44 @@ export const codeExample: CodeJson = {
   created_at: '2026-11-20T09:30:00.000Z',
   updated_at: '2026-11-20T09:30:00.000Z',
 };
+
+const TARGET = {
+  maxLength: 2_048,
+  description: 'The target of scans: an absolute http or https URL without credentials.',
+};
+const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
+const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.', examples: ['Berlin'] };
+const TAGS = {
+  maxItems: 20,
+  items: { type: 'string', minLength: 1, maxLength: 100 },
+  description: 'Tag ids or names; unknown names are created, duplicates count once.',
+  examples: [['menu', 'summer']],
+};
+
+/** The body of a request that creates a code. */
+export const createBody = z.object({
+  target_url: requiredText(TARGET),
+  name: nullableText(NAME),
+  campaign_type: nullableText({
+    maxLength: 64,
+    description: 'Your own term for the kind of campaign.',
+    examples: ['flyer'],
+  }),
+  domain_id: nullableText({
+    description: 'A verified custom domain of the account; default: the platform’s.',
+    examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],
+  }),
+  folder: nullableText(FOLDER),
+  tags: nullableTexts(TAGS),
+});
+
+/** The body of a request that changes a code. */
+export const updateBody = z
+  .object({
+    target_url: optionalText(TARGET),
+    name: nullableText(NAME),
+    paused: optionalFlag({ description: 'True pauses the code, false resumes it.', examples: [true] }),
+    folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),
+    tags: optionalTexts({ ...TAGS, description: `Replaces all tags. ${TAGS.description}` }),
+  })
+  .meta({ minProperties: 1 });

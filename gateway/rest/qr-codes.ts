@@ -12,17 +12,9 @@ import {
 import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../core/clients.ts';
 import { bodyReader } from './body.ts';
-import { codeExample, codeSchema } from './code-schema.ts';
+import { codeExample, codeSchema, createBody, updateBody } from './code-schema.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
-import {
-  distinctTags,
-  nullableText,
-  nullableTexts,
-  optionalFlag,
-  optionalText,
-  optionalTexts,
-  requiredText,
-} from './fields.ts';
+import { distinctTags } from './fields.ts';
 import { count, envelope, limitParameter, offsetParameter } from './page.ts';
 import { allOf, integer, text } from './query.ts';
 import { Refusal } from './refusal.ts';
@@ -35,48 +27,10 @@ const MAX_BYTES = 1024 * 1024;
  */
 const BYTES_BEFORE_AUTHENTICATION = 16 * 1024;
 
-const TARGET = {
-  maxLength: 2_048,
-  description: 'The target of scans: an absolute http or https URL without credentials.',
-};
-const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
-const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.', examples: ['Berlin'] };
-const TAGS = {
-  maxItems: 20,
-  items: { type: 'string', minLength: 1, maxLength: 100 },
-  description: 'Tag ids or names; unknown names are created, duplicates count once.',
-  examples: [['menu', 'summer']],
-};
-
 /** A cursor as it looks. */
 const CURSOR_EXAMPLE = 'WyJxcl8wMWthZ2NwbjkiXQ';
 
-const createBody = z.object({
-  target_url: requiredText(TARGET),
-  name: nullableText(NAME),
-  campaign_type: nullableText({
-    maxLength: 64,
-    description: 'Your own term for the kind of campaign.',
-    examples: ['flyer'],
-  }),
-  domain_id: nullableText({
-    description: 'A verified custom domain of the account; default: the platform’s.',
-    examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],
-  }),
-  folder: nullableText(FOLDER),
-  tags: nullableTexts(TAGS),
-});
 const readCreate = bodyReader(createBody);
-
-const updateBody = z
-  .object({
-    target_url: optionalText(TARGET),
-    name: nullableText(NAME),
-    paused: optionalFlag({ description: 'True pauses the code, false resumes it.', examples: [true] }),
-    folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),
-    tags: optionalTexts({ ...TAGS, description: `Replaces all tags. ${TAGS.description}` }),
-  })
-  .meta({ minProperties: 1 });
 const readUpdate = bodyReader(updateBody);
 
 const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
