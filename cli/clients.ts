@@ -13,7 +13,7 @@ import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.t
 import { type CoreOptions, coreTransport } from './core-transport.ts';
 
 /** Clients of the core's services. */
-export interface Core {
+export interface CoreClients {
   readonly accounts: Client<typeof AccountsService>;
   readonly analytics: Client<typeof AnalyticsService>;
   readonly batches: Client<typeof BatchesService>;
@@ -28,7 +28,7 @@ export interface Core {
 }
 
 /** Creates clients of the services of the core at `baseUrl`. */
-export function createClients(options: CoreOptions): Core {
+export function createClients(options: CoreOptions): CoreClients {
   const transport = coreTransport(options);
   return {
     accounts: createClient(AccountsService, transport),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredCa, readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { optionalText, port, readVariables, textMatching, type Values } from '../common/runtime/variables.ts';
-import type { Core } from './clients.ts';
+import type { CoreClients } from './clients.ts';
 
 /** Invalid usage of a command that its option definitions can't detect. */
 export class UsageError extends OperatorError {}
@@ -29,7 +29,7 @@ const VARIABLES = {
  * local run stores in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the
  * account to act for, `acct_…`. The protocol's packages are loaded only here: `--help` does not need them.
  */
-export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<Core> {
+export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<CoreClients> {
   const values = readVariables(VARIABLES, env);
   // Without them the call would be made without the certificate, and the error would be about something else.
   if (values.CORE_CERT && !(values.CORE_KEY && values.CORE_CA))

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import type { Core } from './clients.ts';
+import type { CoreClients } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
@@ -67,7 +67,7 @@ function oneOf(command: Command): Command {
     .addOption(new Option('--hostname <name>', 'instead of the id').conflicts('id'));
 }
 
-async function domainOf(domains: Core['domains'], { id, hostname }: Which): Promise<Domain> {
+async function domainOf(domains: CoreClients['domains'], { id, hostname }: Which): Promise<Domain> {
   if (id === undefined && hostname === undefined) throw new UsageError('Name the domain by --id or --hostname.');
   const listed = (await domains.listDomains({})).domains;
   const wanted = domainToASCII(hostname ?? '').replace(/\.$/, '');

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Core } from './clients.ts';
+import type { CoreClients } from './clients.ts';
 import { connectCore, required } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, printRecord, printRecords } from './output.ts';
@@ -11,7 +11,7 @@ interface Label {
   readonly codeCount: bigint;
 }
 
-type Taxonomy = Core['taxonomy'];
+type Taxonomy = CoreClients['taxonomy'];
 
 /** The operations that folders and tags have in common. */
 interface Kind {

@@ -9,7 +9,7 @@ import {
   TargetChangeStatus,
   TargetRowStatus,
 } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
-import type { Core } from './clients.ts';
+import type { CoreClients } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { atLeastOne, example, ofAccount } from './options.ts';
@@ -96,7 +96,7 @@ export function targetChangeCommands(target: Command): void {
 }
 
 /** Waits until a change is completed; returns it. */
-async function watched(targets: Core['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
+async function watched(targets: CoreClients['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
   const goesOn = `The change goes on: target changes --id ${sent.id} shows it.`;
   const unwatched = (problem: string, cause?: unknown) => new OperatorError(`${problem} ${goesOn}`, { cause });
   // Ctrl-C ends the watching alone. On a terminal, the progress is on the line.
@@ -122,7 +122,7 @@ async function watched(targets: Core['targets'], sent: TargetChange, json: boole
 }
 
 async function rowsOf(
-  targets: Core['targets'],
+  targets: CoreClients['targets'],
   id: string,
   { status, limit }: { readonly status: TargetRowStatus; readonly limit: number },
   json: boolean,

@@ -5,7 +5,7 @@ import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import { SHOWN_ATTEMPTS } from '../common/contract/ranges.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import type { Core } from './clients.ts';
+import type { CoreClients } from './clients.ts';
 import { connectCore, required, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged, splitList, time } from './options.ts';
@@ -163,7 +163,7 @@ export function webhookCommands(webhook: Command): void {
 /**
  * Waits for the response to a delivery that was sent just now. Unless the endpoint accepts it, the command is unfulfilled.
  */
-async function attempted(webhooks: Core['webhooks'], sent: Delivery, json: boolean): Promise<Delivery> {
+async function attempted(webhooks: CoreClients['webhooks'], sent: Delivery, json: boolean): Promise<Delivery> {
   const delivery = await withProgress({ json, what: 'Waiting for the response' }, async () => {
     const known = sent.attempts.at(-1)?.at;
     for (const deadline = Date.now() + MAX_WAIT_MS; Date.now() < deadline; await setTimeout(POLL_MS)) {

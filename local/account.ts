@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { accountsOf, type Core, localTransport } from './core.ts';
+import { accountsOf, type LocalCore, localTransport } from './core.ts';
 import { createAccount } from './create-account.ts';
 import { requestSample } from './sample/request.ts';
 import { readSecret, writeSecret } from './secret-file.ts';
@@ -23,7 +23,7 @@ export interface LocalAccount {
  */
 export async function localAccount(
   { dataDir, sample }: Pick<Settings, 'dataDir' | 'sample'>,
-  core: Core,
+  core: LocalCore,
 ): Promise<LocalAccount> {
   const [keyPath, idPath] = [join(dataDir, 'api-key'), join(dataDir, 'account')];
   const stored = await readSecret(keyPath);
@@ -44,7 +44,7 @@ export async function localAccount(
 }
 
 /** The account of a key, without metering the call; undefined if the key is invalid. */
-async function accountOf(apiKey: string, core: Core, idPath: string): Promise<LocalAccount | undefined> {
+async function accountOf(apiKey: string, core: LocalCore, idPath: string): Promise<LocalAccount | undefined> {
   const transport = localTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
   const method = 'signpost.taxonomy.v1.TaxonomyService/ListFolders';
   try {
@@ -60,7 +60,7 @@ async function accountOf(apiKey: string, core: Core, idPath: string): Promise<Lo
   }
 }
 
-async function exists(core: Core, id: string): Promise<boolean> {
+async function exists(core: LocalCore, id: string): Promise<boolean> {
   try {
     await accountsOf(core, id).getAccount({});
     return true;
@@ -70,7 +70,7 @@ async function exists(core: Core, id: string): Promise<boolean> {
   }
 }
 
-async function isEmpty(core: Core): Promise<boolean> {
+async function isEmpty(core: LocalCore): Promise<boolean> {
   const { total } = await accountsOf(core).listAccounts({ limit: 1 });
   return total === 0n;
 }

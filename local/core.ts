@@ -4,7 +4,7 @@ import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.t
 import { LOOPBACK } from './free-port.ts';
 
 /** The port of a core on this machine, and a token for internal callers. */
-export interface Core {
+export interface LocalCore {
   readonly corePort: number;
   readonly serviceToken: string;
 }
@@ -15,7 +15,7 @@ export function localTransport(corePort: number, headers: Readonly<Record<string
 }
 
 /** The core's service of accounts. `account`: the account to act for, `acct_…`. */
-export function accountsOf({ corePort, serviceToken }: Core, account?: string): Client<typeof AccountsService> {
+export function accountsOf({ corePort, serviceToken }: LocalCore, account?: string): Client<typeof AccountsService> {
   const headers = {
     authorization: `Bearer ${serviceToken}`,
     'signpost-actor': 'npm start',

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { CreateAccountRequestSchema } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { accountsOf, type Core } from './core.ts';
+import { accountsOf, type LocalCore } from './core.ts';
 
 /** A new account and its key, which can't be retrieved again. */
 export interface NewAccount {
@@ -10,7 +10,7 @@ export interface NewAccount {
 
 /** Creates an account through the core. Rejects with the core's `ConnectError`. */
 export async function createAccount(
-  core: Core,
+  core: LocalCore,
   account: MessageInitShape<typeof CreateAccountRequestSchema>,
 ): Promise<NewAccount> {
   const created = await accountsOf(core).createAccount(account);

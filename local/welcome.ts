@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { dashboardUrl } from '../cli/sign-in-url.ts';
-import type { Core } from './core.ts';
+import type { LocalCore } from './core.ts';
 import { session } from './session.ts';
 import type { Settings } from './settings.ts';
 import { createSignInLink, OWNER } from './sign-in-link.ts';
@@ -26,7 +26,7 @@ ${apiKey === undefined ? '' : `\n${session(`http://localhost:${port}`, apiKey)}`
 /** The message once the dashboard is ready, with a new sign-in link. `account`: `acct_…`; `port`: the dashboard's. */
 export async function signInText(
   { dataDir }: Settings,
-  core: Core,
+  core: LocalCore,
   account: string | undefined,
   port: number,
 ): Promise<string> {

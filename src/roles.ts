@@ -25,7 +25,7 @@ import type { Seal } from './webhooks/seal.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
 /** What the roles of a process share. */
-export interface Core {
+export interface CoreProcess {
   readonly config: CoreConfig;
   readonly database: Database;
   readonly log: Log;
@@ -43,7 +43,14 @@ const GRACE_MS = 10_000;
 const SWEEP_MS = 60_000;
 
 /** `relay`: publishes the outbox to the log. */
-export async function startRelay({ config, database, log, notifications, logger, running }: Core): Promise<Relay> {
+export async function startRelay({
+  config,
+  database,
+  log,
+  notifications,
+  logger,
+  running,
+}: CoreProcess): Promise<Relay> {
   const { pool } = database;
   const topics = startTopicUpkeep({
     topics: TOPICS,
@@ -65,13 +72,13 @@ export async function startRelay({ config, database, log, notifications, logger,
 }
 
 /** `recorder`: records scans. */
-export function startRecording({ config, database, log, logger, running }: Core): void {
+export function startRecording({ config, database, log, logger, running }: CoreProcess): void {
   const recorder = startRecorder({ log, database, logger, archive: archiveOptions(config) });
   running.defer(() => recorder.stop());
 }
 
 /** `worker`: does what no call waits for, or not for long. */
-export function startBackgroundWork(core: Core): void {
+export function startBackgroundWork(core: CoreProcess): void {
   const { config, database, log, notifications, accountCleanup, seal, logger, running } = core;
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
@@ -92,7 +99,7 @@ export function startBackgroundWork(core: Core): void {
 
 /** `rpc`: answers calls. `parts`: see `serve`. `stopping`: aborted when the process is asked to stop. */
 export async function serveCalls(
-  core: Core,
+  core: CoreProcess,
   parts: Readonly<Record<string, () => boolean>>,
   stopping: AbortSignal,
 ): Promise<Servers> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Core } from '../../cli/clients.ts';
+import type { CoreClients } from '../../cli/clients.ts';
 import { Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchStatus, RowStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -33,7 +33,7 @@ const [BATCH_MS, POLL_MS] = [60_000, 200];
  * Creates what is missing of the sample, by name, and returns the codes to scan. A part of it may exist: an earlier call
  * may have been interrupted.
  */
-export async function createContent(core: Core): Promise<ScannedCode[]> {
+export async function createContent(core: CoreClients): Promise<ScannedCode[]> {
   const { members } = await core.accounts.listMembers({});
   for (const member of TEAM) {
     if (!members.some(({ email }) => email === member.email)) await core.accounts.addMember(member);
@@ -60,7 +60,10 @@ export async function createContent(core: Core): Promise<ScannedCode[]> {
   return scanned;
 }
 
-async function createCode({ codes }: Core, { name, folder, tags, content }: SampleCode): Promise<Pick<Code, 'id'>> {
+async function createCode(
+  { codes }: CoreClients,
+  { name, folder, tags, content }: SampleCode,
+): Promise<Pick<Code, 'id'>> {
   const { code } =
     'targetUrl' in content
       ? await codes.createCode({
@@ -77,7 +80,11 @@ async function createCode({ codes }: Core, { name, folder, tags, content }: Samp
 }
 
 /** Sets those of a code's targets that are not set yet. Returns all of them. */
-async function setTargets({ targets }: Core, id: string, { content }: SampleCode): Promise<ScannedCode['versions']> {
+async function setTargets(
+  { targets }: CoreClients,
+  id: string,
+  { content }: SampleCode,
+): Promise<ScannedCode['versions']> {
   if (!('targetUrl' in content)) return [];
   const changes = content.changes ?? [];
   const { target } = await targets.getTarget({ id });
@@ -94,13 +101,17 @@ async function setTargets({ targets }: Core, id: string, { content }: SampleCode
 }
 
 /** Files and pauses a code, as far as its creation could not. */
-async function fileCode({ codes }: Core, id: string, { tags, paused = false, content }: SampleCode): Promise<void> {
+async function fileCode(
+  { codes }: CoreClients,
+  id: string,
+  { tags, paused = false, content }: SampleCode,
+): Promise<void> {
   if (!('targetUrl' in content)) await codes.updateCode({ id, tags: [...tags], updateMask: { paths: ['tags'] } });
   if (paused) await codes.updateCode({ id, paused, updateMask: { paths: ['paused'] } });
 }
 
 /** Creates the batch if it is missing, waits until it is completed, and returns the ids of its codes in their order. */
-async function createBatch({ batches }: Core): Promise<string[]> {
+async function createBatch({ batches }: CoreClients): Promise<string[]> {
   const listed = await batches.listBatches({});
   const existing = listed.batches.find(({ name }) => name === BATCH.name);
   const { id = '' } = existing ?? (await batches.createBatch(BATCH)).batch ?? {};

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
-import { type Core, createClients } from '../../cli/clients.ts';
+import { type CoreClients, createClients } from '../../cli/clients.ts';
 import { DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { isolatedEnvironment, type LocalRun, startLocally } from '../../test/harness/local-run.ts';
 import { CODES, DOMAIN, ENDPOINT } from './content.ts';
@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 type Place = Awaited<ReturnType<typeof isolatedEnvironment>>;
 
 /** Clients of the core that act for the printed account. */
-async function clientsOf(place: Place, run: LocalRun): Promise<Core> {
+async function clientsOf(place: Place, run: LocalRun): Promise<CoreClients> {
   const [account = ''] = /acct_[0-9a-z]+/.exec(await run.prints('dashboard link')) ?? [];
   const token = (await readFile(join(place.DATA_DIR, 'service-token'), 'utf8')).trim();
   const headers = { authorization: `Bearer ${token}`, 'signpost-account': account };
@@ -25,7 +25,7 @@ async function stopped(run: LocalRun): Promise<void> {
 }
 
 /** The ledger and every counter of the sample's days, once all of its scans are recorded. */
-async function settledAudit({ scans }: Core) {
+async function settledAudit({ scans }: CoreClients) {
   const window = { from: timestampFromMs(Date.now() - 100 * DAY_MS), to: timestampFromMs(Date.now()) };
   await expect
     .poll(

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { Core } from '../../cli/clients.ts';
+import type { CoreClients } from '../../cli/clients.ts';
 import { connectCore } from '../../cli/core.ts';
 import { EXIT_CODES } from '../../cli/exit-codes.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
@@ -42,7 +42,7 @@ export interface Platform extends AsyncDisposable {
   /** Marks Postgres as unreliable until the returned function is called. */
   disturbPostgres(): () => void;
   /** A client for a running core, as the command line uses it. */
-  core(account?: string): Promise<Core>;
+  core(account?: string): Promise<CoreClients>;
   /** Runs a command of the command line and returns its JSON output. `gateway`: the gateway on whose machine it runs. */
   operator(args: readonly string[], gateway?: Gateway): Promise<Record<string, unknown>>;
   /** Lines of logs that are not JSON, except the known output of programs that can't start. */
