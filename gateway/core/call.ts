@@ -10,7 +10,8 @@ const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 /** The flag and length before each message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const PREFIX_BYTES = 5;
 
-export interface Call {
+/** A unary call. */
+export interface UnaryCall {
   /** `/package.Service/Method`. */
   readonly path: string;
   /** Names in lower case. */
@@ -22,7 +23,7 @@ export interface Call {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface Response {
+export interface UnaryResponse {
   readonly headers: IncomingHttpHeaders;
   readonly message: Buffer;
 }
@@ -36,9 +37,10 @@ export class NotProcessedError extends Error {
 
 /**
  * Makes a unary gRPC call (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Rejects with a `ConnectError`,
- * which contains what the server sent, or with a `NotProcessedError`. Calls took 40 to 48 µs of CPU this way, and 127 to 132 with the client of grpc-js.
+ * which contains what the server sent, or with a `NotProcessedError`. Calls took 40 to 48 µs of CPU this way, and 127 to
+ * 132 with the client of grpc-js.
  */
-export async function callUnary(session: Http2SessionManager, call: Call): Promise<Response> {
+export async function callUnary(session: Http2SessionManager, call: UnaryCall): Promise<UnaryResponse> {
   const timeoutMs = Math.ceil(call.failsAt - performance.now());
   if (call.signal?.aborted) throw canceled();
   if (timeoutMs <= 0) throw deadlineExceeded();
@@ -107,7 +109,7 @@ class ResponseReader {
   }
 
   /** Returns the response, or throws its error. */
-  end(rstCode: number, failure: unknown): Response {
+  end(rstCode: number, failure: unknown): UnaryResponse {
     const headers = this.#headers;
     if (!headers) {
       if (rstCode === constants.NGHTTP2_REFUSED_STREAM) throw new NotProcessedError(failure);

@@ -18,7 +18,7 @@ import { methodName } from '../../common/contract/method-name.ts';
 import { startActiveSpan } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
-import { type Call, callUnary, canceled, NotProcessedError, type Response } from './call.ts';
+import { callUnary, canceled, NotProcessedError, type UnaryCall, type UnaryResponse } from './call.ts';
 import { estimateCoreClock } from './clock.ts';
 import { type ConnectionOptions, connectCores } from './connections.ts';
 
@@ -99,7 +99,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
   }
 
   /** Sends a call to one core after the other until one has processed it. */
-  async function sendToAny(call: Call): Promise<Response> {
+  async function sendToAny(call: UnaryCall): Promise<UnaryResponse> {
     for (let attempt = 1; ; attempt++) {
       const session = cores.connected() ?? (await inTime(cores.next(), call));
       try {
@@ -113,7 +113,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
 
   async function send<Output extends DescMessage>(
     method: DescMethodUnary<DescMessage, Output>,
-    call: Call,
+    call: UnaryCall,
     onHeaders: CallOptions['onHeaders'],
   ): Promise<MessageShape<Output>> {
     try {
@@ -137,7 +137,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
     return observed(name, async () => {
       const changes = method.idempotency !== Level.NO_SIDE_EFFECTS;
       const failsAt = performance.now() + timeoutMs;
-      const call: Call = {
+      const call: UnaryCall = {
         path: `/${name}`,
         headers: requestMetadata(headers, changes ? clock.at(failsAt) : undefined),
         message: serialize(method.input, create(method.input, input)),
@@ -163,7 +163,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
 }
 
 /** Rejects when the call is cancelled or its deadline has passed before `pending` is settled. */
-async function inTime<T>(pending: Promise<T>, { failsAt, signal }: Call): Promise<T> {
+async function inTime<T>(pending: Promise<T>, { failsAt, signal }: UnaryCall): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(canceled());
   const onTimeout = () => reject(new ConnectError('No core could be reached in time.', Code.DeadlineExceeded));
