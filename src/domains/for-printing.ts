@@ -21,7 +21,10 @@ export const FOR_ONE_CODE = ['verified', 'live', 'failing'] as const;
 /** States of a domain in which batches may be created on it. */
 export const FOR_A_BATCH = ['live'] as const;
 
-/** The account's domain if it is in one of `states`; otherwise fails with UNKNOWN_DOMAIN, and never falls back to the platform's host. */
+/**
+ * The account's domain if it is in one of `states`; otherwise fails with UNKNOWN_DOMAIN, and never falls back to the
+ * platform's host.
+ */
 export async function domainForPrinting(
   on: Queryable,
   accountId: string,

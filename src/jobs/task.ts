@@ -7,8 +7,9 @@ import { run, type Statement, statement } from '../../common/postgres/sql.ts';
  */
 export const STALLED_MS = 2_000;
 /**
- * How long a step may take, in ms: a hundred times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. Other
- * jobs take the work over, but this one would keep its slot for a quarter of an hour, and a runner that failed waits for it.
+ * How long a step may take, in ms: a hundred times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ * Other jobs take the work over, but this one would keep its slot for a quarter of an hour, and a runner that failed waits
+ * for it.
  */
 export const STEP_MS = 60_000;
 /** Longest wait before a failed job is retried, in ms: the library would wait for hours. */

@@ -70,8 +70,8 @@ const STATUS_FILTERS: Readonly<Record<number, DeliveryStatusName>> = {
 };
 
 /**
- * Returns a page of an endpoint's deliveries, newest first, with the attempts that their status is the result of. `accountId`, `endpointId`: UUIDs. Index:
- * webhook_deliveries_listed, or the one of the status.
+ * Returns a page of an endpoint's deliveries, newest first, with the attempts that their status is the result of.
+ * `accountId`, `endpointId`: UUIDs. Index: webhook_deliveries_listed, or the one of the status.
  */
 export async function listDeliveries(
   { orm }: Database,

@@ -111,7 +111,8 @@ export class Connection implements Reply, ScanRequest {
 
   #send(head: string, body?: Buffer): void {
     this.#isBusy = false;
-    // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly to collect.
+    // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly to
+    // collect.
     this.headers = NO_HEADERS;
     this.shortCode = undefined;
     this.query = '';

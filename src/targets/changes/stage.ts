@@ -36,8 +36,8 @@ const markUnchanged = statement<{ index: number }>(
 
 /**
  * Validates every row, finds its code and stores it, and charges the cost to the quota, all in the transaction of `tx`. A
- * dry run is completed with that, as is a change without a valid row. Every statement runs on `tx`: otherwise as many calls as the
- * pool has connections would each wait for a second one. Fails with TOO_MANY_ROWS or QUOTA_EXHAUSTED.
+ * dry run is completed with that, as is a change without a valid row. Every statement runs on `tx`: otherwise as many
+ * calls as the pool has connections would each wait for a second one. Fails with TOO_MANY_ROWS or QUOTA_EXHAUSTED.
  */
 export async function stage(
   { database, isPlatformHost }: { database: Database; isPlatformHost: IsPlatformHost },
