@@ -13,11 +13,10 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
+import { changeEndpoint } from './change-endpoint.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
-import { DISABLE_REASONS } from './disable-reasons.ts';
 import { readEndpointUrl } from './endpoint-url.ts';
 import {
-  disableEndpoint,
   endpointMessage,
   endpointUuid,
   findEndpoint,
@@ -90,30 +89,14 @@ export function webhooksService({
         events: request.events.length > 0,
         enabled: request.enabled !== undefined,
       });
-      const url = fields.has('url') ? readEndpointUrl(request.url ?? '', allowPrivate) : undefined;
-      const events = fields.has('events') ? readEvents(request.events) : undefined;
+      const changes = {
+        url: fields.has('url') ? readEndpointUrl(request.url ?? '', allowPrivate) : undefined,
+        events: fields.has('events') ? readEvents(request.events) : undefined,
+        enabled: fields.has('enabled') ? request.enabled : undefined,
+      };
       return ormTransactionOf(context, orm, async (em, tx) => {
         const endpoint = await lockEndpoint(em, accountId, id);
-        const wasEnabled = isEnabled(endpoint);
-        const enabled = fields.has('enabled') ? (request.enabled ?? wasEnabled) : wasEnabled;
-        const urlChanged = url !== undefined && url !== endpoint.url;
-        if (enabled === wasEnabled && !urlChanged && (!events || sameEvents(events, endpoint.events))) {
-          return { endpoint: endpointMessage(endpoint) };
-        }
-        if (url !== undefined) endpoint.url = url;
-        if (events !== undefined) endpoint.events = events;
-        if (enabled) endpoint.disabledReason = null;
-        else if (wasEnabled) {
-          endpoint.disabledReason = DISABLE_REASONS.switchedOff;
-          await disableEndpoint(tx, accountId, id, DISABLE_REASONS.switchedOff);
-        }
-        // The host at the new URL has not agreed to receive events, and one that stopped responding may no longer do
-        // so. The endpoint is treated as a new one, which is disabled after another five days of failures.
-        const unverified = urlChanged || (enabled && !wasEnabled);
-        if (unverified) Object.assign(endpoint, { verifiedAt: null, failingSince: null, attemptAfter: null });
-        await em.flush();
-        if (enabled && unverified) await addTestDelivery(em, accountId, id);
-        await recordChange(tx, context, encodeId('hook', id));
+        if (await changeEndpoint(em, endpoint, changes)) await recordChange(tx, context, encodeId('hook', id));
         return { endpoint: endpointMessage(endpoint) };
       });
     },
@@ -168,8 +151,4 @@ export function webhooksService({
 function expectEnabled(endpoint: EndpointEntity, subject: string): EndpointEntity {
   if (isEnabled(endpoint)) return endpoint;
   throw failure('INVALID_FIELD', `${subject} is disabled; enable it first.`);
-}
-
-function sameEvents(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((type) => other.includes(type));
 }
