@@ -74,17 +74,7 @@ export async function serve(options: {
 
   let serving = true;
   const answers = shared(() => postgresAnswers(options.pool));
-  const isServing = async () => serving && (await answers());
-  const parts = Object.entries(options.parts ?? {}).map(([name, healthy]) => [name, async () => healthy()] as const);
-  const checks = new Map([
-    ['', isServing],
-    ...services.map(({ typeName }) => [typeName, isServing] as const),
-    ...parts,
-  ]);
-  target.service(Health, healthService(checks));
-  const reflectionInfo = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
-  target.service(ServerReflection, { serverReflectionInfo: reflectionInfo });
-  target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(reflectionInfo) });
+  addStandardServices(target, services, async () => serving && (await answers()), options.parts ?? {});
   const register = (target: Services) => {
     // Implementations are shared by both servers, and so are their limits.
     for (const [service, implementation] of implemented) target.service(service, implementation);
@@ -106,7 +96,7 @@ export async function serve(options: {
   };
   try {
     const { host, tls, logger } = options;
-    const ofBoth = {
+    const sharedOptions = {
       host,
       tls,
       logger,
@@ -116,14 +106,14 @@ export async function serve(options: {
       largeMessages: fairQueue(LARGE_MESSAGES),
     };
     const connect = await serveConnect({
-      ...ofBoth,
+      ...sharedOptions,
       port: options.connectPort,
       corsOrigins: options.corsOrigins,
     }).catch((error: unknown) => {
       throw listenFailure('CORE_PORT', options.connectPort, error);
     });
     servers.push(connect);
-    const grpc = await serveGrpc({ ...ofBoth, port: options.grpcPort }).catch((error: unknown) => {
+    const grpc = await serveGrpc({ ...sharedOptions, port: options.grpcPort }).catch((error: unknown) => {
       throw listenFailure('GRPC_PORT', options.grpcPort, error);
     });
     servers.push(grpc);
@@ -132,6 +122,24 @@ export async function serve(options: {
     await stop(0);
     throw error;
   }
+}
+
+/** Adds health and reflection of `services`. `parts`: see `serve`. */
+function addStandardServices(
+  target: Services,
+  services: readonly DescService[],
+  isServing: () => Promise<boolean>,
+  parts: Readonly<Record<string, () => boolean>>,
+): void {
+  const checks = new Map([
+    ['', isServing],
+    ...services.map(({ typeName }) => [typeName, isServing] as const),
+    ...Object.entries(parts).map(([name, healthy]) => [name, async () => healthy()] as const),
+  ]);
+  target.service(Health, healthService(checks));
+  const reflectionInfo = reflection([...services, Health, ServerReflection, ServerReflectionAlpha]);
+  target.service(ServerReflection, { serverReflectionInfo: reflectionInfo });
+  target.service(ServerReflectionAlpha, { serverReflectionInfo: alphaReflection(reflectionInfo) });
 }
 
 const ping = promptStatement('rpc_ping', 'select');
