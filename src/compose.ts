@@ -161,8 +161,9 @@ export function services({
 async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
   const named = (kind: string) => keys.flatMap((key) => (key.startsWith(kind) ? key.slice(kind.length) : []));
   const [codes, hosts] = [named('code:'), named('host:')];
-  const ofCodes = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
-  return ofCodes + (hosts.length > 0 ? await republishHosts(database, hosts) : 0);
+  const codeCount = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
+  const hostCount = hosts.length > 0 ? await republishHosts(database, hosts) : 0;
+  return codeCount + hostCount;
 }
 
 /** Publishes the current routes of all codes and domains; returns how many. */

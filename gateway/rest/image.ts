@@ -78,16 +78,16 @@ export function image(core: CoreClients): Endpoint[] {
         // Not the whole header: with other spaces and cases of `Bearer` one key would count as any number of callers.
         const key = bearerToken(headers.authorization) ?? '';
         const rendered = await inTurn(key, options.signal, () => core.images.renderImage(imageRequest, options));
-        const headersOfAll = {
+        const sharedHeaders = {
           etag: rendered.etag,
           'cache-control': 'private, no-cache',
           'content-disposition': inline(rendered.fileName),
         };
         if (rendered.unchanged || knownTags.includes('*'))
-          return { status: 304, headers: headersOfAll, body: undefined };
+          return { status: 304, headers: sharedHeaders, body: undefined };
         return {
           status: 200,
-          headers: { ...headersOfAll, 'content-type': rendered.contentType },
+          headers: { ...sharedHeaders, 'content-type': rendered.contentType },
           body: rendered.content,
         };
       },
