@@ -6,7 +6,7 @@ import { startChild } from './child.ts';
 
 async function startIn(folder: string) {
   const program = join(folder, 'program.mjs');
-  await writeFile(program, "process.send({ type: 'ready' }); console.log('it listens'); setInterval(() => {}, 1_000);");
+  await writeFile(program, "console.log('it listens'); process.send({ type: 'ready' }); setInterval(() => {}, 1_000);");
   return startChild({ name: 'program', program, env: {}, log: join(folder, 'program.log') });
 }
 
