@@ -8,7 +8,8 @@ import { buildApp } from './build-app.ts';
 import { type Child, type ChildOptions, startChild } from './child.ts';
 import { lockDataDir } from './data-dir.ts';
 import { startDatabase } from './database.ts';
-import { isFree, LOOPBACK } from './free-port.ts';
+import { environmentsOf } from './environments.ts';
+import { isFree } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
 import { addSample } from './sample/add.ts';
 import { readOrCreateSecret } from './secret-file.ts';
@@ -37,72 +38,26 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
   running.defer(() => database.stop());
   const serviceToken = given.SERVICE_TOKEN || (await readOrCreateSecret(join(dataDir, 'service-token')));
   const secretKey = given.SECRET_KEY || (await readOrCreateSecret(join(dataDir, 'secret-key')));
+  const environments = environmentsOf(given, settings, database, { serviceToken, secretKey });
 
-  const env = {
-    ...given,
-    PORT: String(settings.port),
-    CORE_PORT: String(settings.corePort),
-    GRPC_PORT: String(settings.grpcPort),
-    PUBLIC_URL: settings.publicUrl,
-    // Everything is on this machine.
-    TLS_CERT: undefined,
-    TLS_KEY: undefined,
-    TLS_CLIENT_CA: undefined,
-    CORE_CA: undefined,
-  };
   const start = (options: Omit<ChildOptions, 'log'>): Promise<Child> => {
     const child = startChild({ ...options, log: join(dataDir, 'logs', `${options.name}.log`) }, signal);
     running.defer(() => child.then((started) => stopChild(started, force)).catch(() => undefined));
     return child;
   };
-  const coreEnv = {
-    ...env,
-    DATA_DIR: dataDir,
-    DATABASE_URL: database.url,
-    SERVICE_TOKEN: serviceToken,
-    SECRET_KEY: secretKey,
-  };
-  const metricsPort = Number(given.METRICS_PORT || Number.NaN);
-  /** `METRICS_PORT` of the nth process: consecutive ports. */
-  const metricsOf = (index: number) =>
-    Number.isInteger(metricsPort) ? { METRICS_PORT: String(metricsPort + index) } : {};
-  const core = await start({
-    name: 'core',
-    program: 'src/main.ts',
-    env: { ...coreEnv, ...metricsOf(0), ROLES: 'rpc' },
-  });
+  const core = await start({ name: 'core', program: 'src/main.ts', env: environments.rpc });
   const others = await Promise.allSettled([
-    start({
-      name: 'worker',
-      program: 'src/main.ts',
-      env: { ...coreEnv, ...metricsOf(1), ROLES: 'relay,recorder,worker' },
-    }),
-    start({
-      name: 'gateway',
-      program: 'gateway/main.ts',
-      env: {
-        ...env,
-        ...metricsOf(2),
-        DATA_DIR: join(dataDir, 'gateway'),
-        // Each worker takes memory, and two behave like many.
-        GATEWAY_WORKERS: given.GATEWAY_WORKERS || '2',
-        DATABASE_URL: database.gatewayUrl,
-        CORE_ADDRESS: `${LOOPBACK}:${settings.grpcPort}`,
-        // The gateway must not have the core's secrets.
-        SERVICE_TOKEN: undefined,
-        SECRET_KEY: undefined,
-        ROLES: undefined,
-      },
-    }),
+    start({ name: 'worker', program: 'src/main.ts', env: environments.worker }),
+    start({ name: 'gateway', program: 'gateway/main.ts', env: environments.gateway }),
   ]);
   const children = [core, ...others.map(started)];
   // Any of several tokens is accepted by the core.
   const [token = ''] = serviceToken.split(',');
-  const coreOf = { corePort: settings.corePort, serviceToken: token };
-  const account = await localAccount(settings, coreOf);
+  const localCore = { corePort: settings.corePort, serviceToken: token };
+  const account = await localAccount(settings, localCore);
   stop.throwIfAborted();
   console.log(welcome(settings, account.apiKey));
-  const sample = addSample({ dataDir, account: account.id, env: coreEnv, signal }).catch(console.error);
+  const sample = addSample({ dataDir, account: account.id, env: environments.core, signal }).catch(console.error);
   running.defer(() => sample);
 
   /** Starts the dashboard once its pages are built, and waits for its end. */
@@ -112,10 +67,9 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
     const { ended } = await start({
       name: 'dashboard',
       program: 'dashboard/server/main.ts',
-      // It has no need of the database.
-      env: { ...coreEnv, DASHBOARD_PORT: String(port), DATABASE_URL: undefined },
+      env: environments.dashboard(port),
     });
-    console.log(await signInText(settings, coreOf, account.id, port));
+    console.log(await signInText(settings, localCore, account.id, port));
     return ended;
   };
   const interrupted = new Promise<void>((resolve) => {
