@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AdmitRequest } from './address-limits.ts';
-import { answerClientErrors, refuseRequest } from './client-error.ts';
 import { answerAlive } from './health.ts';
+import type { AdmitRequest } from './http/address-limits.ts';
+import { answerClientErrors, refuseRequest } from './http/client-error.ts';
+import type { CountRefusal } from './http/refusal-metrics.ts';
+import { requestId } from './http/request-id.ts';
+import { normalizeRequest } from './http/request-target.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
 import type { ScanHandler } from './redirect/answer/scan-handler.ts';
 import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
-import type { CountRefusal } from './refusal-metrics.ts';
-import { requestId } from './request-id.ts';
-import { normalizeRequest } from './request-target.ts';
 
 /** What requests are passed to, and what limits them. */
 export interface HttpServerOptions {

@@ -9,13 +9,15 @@ import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredCa } from '../common/runtime/read-configured-file.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
-import { limitAttempts, limitRequests } from './address-limits.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
 import { createCoreClients } from './core/clients.ts';
 import { readiness } from './health.ts';
+import { limitAttempts, limitRequests } from './http/address-limits.ts';
+import { originReader, proxiesIn } from './http/origin.ts';
+import { measureRefusals } from './http/refusal-metrics.ts';
+import { watchConnections } from './http/watch-connections.ts';
 import { createHttpServer } from './http-server.ts';
 import { measureScans, measureWorker } from './metrics.ts';
-import { originReader, proxiesIn } from './origin.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { listen } from './process/listen.ts';
 import {
@@ -35,10 +37,8 @@ import { openRouteTable } from './redirect/routes/route-table.ts';
 import { lookUpUnknownCodes } from './redirect/routes/unknown-codes.ts';
 import { SPOOLS } from './redirect/spool/segments.ts';
 import { openSpool } from './redirect/spool/spool.ts';
-import { measureRefusals } from './refusal-metrics.ts';
 import { createApi } from './rest/api.ts';
 import { limitAuthenticationFailures } from './rest/authentication-attempts.ts';
-import { watchConnections } from './watch-connections.ts';
 
 /** How long connections stay open for one last response on stop, in ms. */
 const DRAIN_MS = 500;

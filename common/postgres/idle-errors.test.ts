@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { limitAttempts } from '../../gateway/address-limits.ts';
+import { limitAttempts } from '../../gateway/http/address-limits.ts';
 import { lookUpUnknownCodes } from '../../gateway/redirect/routes/unknown-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';

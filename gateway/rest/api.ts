@@ -3,12 +3,13 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino';
 import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
-import { requestId } from '../request-id.ts';
+import type { ErrorBody } from '../http/error-body.ts';
+import { requestId } from '../http/request-id.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { BodyMemory } from './body-memory.ts';
 import type { Endpoint } from './endpoint.ts';
 import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
-import { type ErrorBody, errorAnswer } from './errors.ts';
+import { errorAnswer } from './errors.ts';
 import { reference } from './reference.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';

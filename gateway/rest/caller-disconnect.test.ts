@@ -9,8 +9,8 @@ import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_p
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
-import { limitAttempts } from '../address-limits.ts';
 import { createCoreClients } from '../core/clients.ts';
+import { limitAttempts } from '../http/address-limits.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 

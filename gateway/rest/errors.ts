@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { REASONS, type Reason, readFailure, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
+import type { ErrorBody } from '../http/error-body.ts';
 import { rateHeaders } from './rate-headers.ts';
 
 /** `Retry-After` of a 503, in seconds. */
@@ -7,17 +8,6 @@ const RETRY_AFTER_SECONDS = 2;
 
 /** Codes of calls that ended before they were answered, whether the core noticed it or the gateway. */
 const UNANSWERED_CODES: readonly Code[] = [Code.DeadlineExceeded, Code.Canceled];
-
-/** The body of every error. Source: docs/contract.md, "Errors" and "Bodies and envelopes". */
-export interface ErrorBody {
-  /** One sentence that a person can act on. */
-  error: string;
-  /** Only with some 403s. */
-  code?: string;
-  /** With `qr_limit_reached`: the number of live dynamic codes allowed, and the number in use. */
-  limit?: number;
-  used?: number;
-}
 
 /** An error as an HTTP response. */
 export interface ErrorAnswer {

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
-import { limitAttempts } from '../address-limits.ts';
 import { createCoreClients } from '../core/clients.ts';
+import { limitAttempts } from '../http/address-limits.ts';
 import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
-import { limitAttempts } from '../../gateway/address-limits.ts';
+import { limitAttempts } from '../../gateway/http/address-limits.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
 import { openFastLane } from '../../gateway/redirect/answer/fast-lane.ts';
 import { createScanHandler, type ScanHandler } from '../../gateway/redirect/answer/scan-handler.ts';

@@ -1,4 +1,4 @@
-import { isHost } from '../../request-target.ts';
+import { isHost } from '../../http/request-target.ts';
 import type { ScanHeaders } from './scan-request.ts';
 
 /** The request line and headers of a scan. */

@@ -16,7 +16,7 @@ import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../../../src/codes/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
-import { limitAttempts } from '../../address-limits.ts';
+import { limitAttempts } from '../../http/address-limits.ts';
 import { openRouteTable, type RouteTable } from '../routes/route-table.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from '../routes/unknown-codes.ts';
 import { readSpool, type SpoolReader } from '../spool/read-spool.ts';

@@ -1,4 +1,4 @@
-import type { OriginHeaders } from '../../origin.ts';
+import type { OriginHeaders } from '../../http/origin.ts';
 import type { Page } from './pages.ts';
 
 /** The request headers that a scan reads; a subset of `IncomingHttpHeaders`. */

@@ -1,6 +1,6 @@
 import { type CountryOf, countryCode } from '../../../common/contract/countries.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
-import type { Origin } from '../../origin.ts';
+import type { Origin } from '../../http/origin.ts';
 import type { ScanHeaders } from './scan-request.ts';
 
 /** Where what is known of a reader comes from. */

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, type MockInstance, onTestFinis
 import { newUuid } from '../../../common/contract/ids.ts';
 import { newShortCode } from '../../../src/codes/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
-import { limitAttempts } from '../../address-limits.ts';
+import { limitAttempts } from '../../http/address-limits.ts';
 import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
 
 const READER = '198.51.100.1';

@@ -3,8 +3,8 @@ import { ROUTED_COLUMNS, type RoutedCode, routeOf } from '../../../common/contra
 import { SHORT_CODE } from '../../../common/contract/short-code.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { AttemptLimit } from '../../address-limits.ts';
-import type { CountRefusal } from '../../refusal-metrics.ts';
+import type { AttemptLimit } from '../../http/address-limits.ts';
+import type { CountRefusal } from '../../http/refusal-metrics.ts';
 import { readOnlyPool } from '../postgres.ts';
 
 /** Looks up codes in Postgres that the route table does not contain (yet). */

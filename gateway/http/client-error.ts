@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ErrorBody } from './error-body.ts';
 import { newRequestId, requestId } from './request-id.ts';
-import type { ErrorBody } from './rest/errors.ts';
 
 /**
  * How long a connection stays open after its last response, in ms: closing it while the client still sends would reset it,

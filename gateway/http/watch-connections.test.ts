@@ -4,9 +4,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { openFastLane } from '../redirect/answer/fast-lane.ts';
+import type { Reply, ScanRequest } from '../redirect/answer/scan-request.ts';
 import { proxiesIn } from './origin.ts';
-import { openFastLane } from './redirect/answer/fast-lane.ts';
-import type { Reply, ScanRequest } from './redirect/answer/scan-request.ts';
 import { watchConnections } from './watch-connections.ts';
 
 /** Larger than what a kernel buffers for a client that does not read. */

@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../common/runtime/accept-errors.ts';
-import { replaceIdle } from '../common/runtime/replace-idle.ts';
+import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
+import { replaceIdle } from '../../common/runtime/replace-idle.ts';
 import { limitAtOnce } from './address-limits.ts';
 import { unmapped } from './origin.ts';
 import type { CountRefusal } from './refusal-metrics.ts';

@@ -1,0 +1,10 @@
+/** The body of every error. Source: docs/contract.md, "Errors" and "Bodies and envelopes". */
+export interface ErrorBody {
+  /** One sentence that a person can act on. */
+  error: string;
+  /** Only with some 403s. */
+  code?: string;
+  /** With `qr_limit_reached`: the number of live dynamic codes allowed, and the number in use. */
+  limit?: number;
+  used?: number;
+}
