@@ -8,8 +8,9 @@ import { visitorOf } from '../../../common/contract/visitor.ts';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { stampOf, stampScans } from '../spool/scan-stamp.ts';
+import { answeredAt, codeIdIn, ID_AT } from '../spool/scan-start.ts';
 import { scanIdText, writeScanId } from './scan-id.ts';
-import { answeredAt, codeIdIn, ID_AT, scanWriter } from './scan-message.ts';
+import { scanWriter } from './scan-message.ts';
 import { Visit, type VisitSources } from './visit.ts';
 
 const route = {

@@ -2,11 +2,12 @@ import { referrerHost } from '../../../common/contract/referrer.ts';
 import type { Decision } from '../../../common/targets/evaluate.ts';
 import { type FoundRoute, versionOfTarget } from '../routes/route-record.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
+import { CODE_ID, ID, ID_AT } from '../spool/scan-start.ts';
 import { writeScanId } from './scan-id.ts';
 import { truncated, type Visit } from './visit.ts';
 
-/** Tags of the fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
-const [ID, CODE_ID, ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x32];
+/** Tags of further fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
+const [ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x1a, 0x22, 0x2a, 0x32];
 const [PURPOSE, VISITOR, COUNTRY, REFERRER_HOST] = [0x52, 0x6a, 0x72, 0x7a];
 /** The first of two bytes of a tag; the second is 1 for all of them. */
 const [TARGET_VERSION, TARGET_RULE, TARGET_VARIANT] = [0x80, 0x88, 0x92];
@@ -15,9 +16,6 @@ const [SECONDS, NANOS] = [0x08, 0x10];
 
 /** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 6 + 96 + 16 bytes, plus tags and lengths. */
 const bytes = Buffer.allocUnsafeSlow(4_096);
-
-/** The offset of the id in every message. */
-export const ID_AT = 2;
 
 /**
  * Serializes the scan of a request as it is published to the log. The id assigned here identifies the scan from then on
@@ -110,21 +108,4 @@ function writeVarint(at: number, value: number): number {
   }
   bytes[at++] = rest;
   return at;
-}
-
-/**
- * The code id of a serialized scan, which determines its partition. Undefined if the bytes don't have the layout that
- * `scanWriter` produces: another version may have written them.
- */
-export function codeIdIn(message: Uint8Array): string | undefined {
-  const start = ID_AT + 18;
-  const length = message[start - 1] ?? 0;
-  if (message[0] !== ID || message[1] !== 16 || message[start - 2] !== CODE_ID || length > 127) return undefined;
-  return Buffer.from(message.buffer, message.byteOffset + start, length).toString('latin1');
-}
-
-/** When a scan of that layout was answered, in ms since 1970, taken from its id; the current time for any other. */
-export function answeredAt(message: Uint8Array): number {
-  if (message[0] !== ID || message[1] !== 16 || message.length < ID_AT + 16) return Date.now();
-  return Buffer.from(message.buffer, message.byteOffset + ID_AT, 6).readUIntBE(0, 6);
 }
