@@ -179,7 +179,10 @@ test('printed codes resolve after a start without Postgres, log and core, and th
   first.process.kill('SIGKILL');
   await first.ended;
 
-  const alone = await startReady({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' });
+  const alone = await startReady({
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+    CORE_ADDRESS: '127.0.0.1:1',
+  });
   const arrived = follow(opened);
   expect((await get(code.path)).status).toBe(302);
   expect((await get('/r/gfedcba')).status).toBe(503);
