@@ -129,6 +129,23 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.close();
   });
 
+  test('does so too if the texts of the pages are gone, and asks for them once', async () => {
+    const page = await pages.open('/');
+    let requests = 0;
+    await page.route(/\/assets\/en-.*\.js/, (route) => {
+      requests += 1;
+      return route.fulfill({ status: 404 });
+    });
+    await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('Signpost is unavailable at the moment. Try again shortly.').waitFor({ timeout: 20_000 });
+    expect(requests).toBeLessThanOrEqual(2);
+    await page.unroute(/\/assets\/en-.*\.js/);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'No endpoints yet' }).waitFor();
+    await page.close();
+  });
+
   test('once another account is open, a page of the previous one changes nothing, and is loaded anew', async () => {
     const { accountId } = await pages.signpost.createAccount({ name: 'Other Kitchens' });
     const others = internal(pages.signpost, AccountsService, accountId);

@@ -31,29 +31,30 @@ export const useMessages = ALL.useLoaded;
 
 /** Loads texts by language; languages that are not used are not loaded. */
 function catalogue<Texts>(loaders: Readonly<Record<Language, () => Promise<Texts>>>) {
-  const loaded = new Map<Language, Texts>();
-  const loading = new Map<Language, Promise<Texts>>();
-  const start = async (language: Language) => {
-    try {
-      const texts = await loaders[language]();
-      loaded.set(language, texts);
-      return texts;
-    } catch (error) {
-      // The next try loads it again.
-      loading.delete(language);
-      throw error;
-    }
-  };
-  const load = (language: Language): Promise<Texts> => {
-    const known = loading.get(language) ?? start(language);
-    loading.set(language, known);
-    return known;
+  const started = new Map<Language, Promise<Texts>>();
+  const failed = new Set<Language>();
+  const start = (language: Language): Promise<Texts> => {
+    failed.delete(language);
+    const texts = loaders[language]();
+    texts.then(
+      // So marked, React's `use` reads it at once, without suspending the page.
+      (value) => Object.assign(texts, { status: 'fulfilled', value }),
+      () => failed.add(language),
+    );
+    started.set(language, texts);
+    return texts;
   };
   return {
-    load,
+    /** Loads the texts, anew if they could not be loaded before. */
+    load: (language: Language): Promise<Texts> =>
+      (failed.has(language) ? undefined : started.get(language)) ?? start(language),
+    /**
+     * Fails if the texts could not be loaded. React renders once more before it shows an error: loading them anew then
+     * would go on forever. Calls `use` even if they are there: React fails if a component that has waited does not.
+     */
     useLoaded(): Texts {
       const language = useLanguage();
-      return loaded.get(language) ?? use(load(language));
+      return use(started.get(language) ?? start(language));
     },
   };
 }
