@@ -29,6 +29,14 @@ const skipRows = statement(
    where batch_id = $1 and index >= $2 and outcome is null`,
 );
 
+/**
+ * Why rows are skipped, as a sentence. The dashboard shows it in the reader's language: see
+ * `dashboard/app/messages/de/row-sentences.ts`.
+ */
+export function skipReason(codeLimit: number | null): string {
+  return `The account's limit of ${codeLimit} QR codes is reached; delete some or change the plan.`;
+}
+
 /** Rows of one COPY. */
 const ROWS_A_COPY = 5_000;
 
@@ -80,8 +88,7 @@ export async function stage(
   const reserved = await reserveCodes(tx, account, validRows.length);
   const firstSkipped = validRows[reserved];
   if (firstSkipped !== undefined) {
-    const reason = `The account's limit of ${account.codeLimit} QR codes is reached; delete some or change the plan.`;
-    await run(tx, skipRows, [batch.id, firstSkipped, reason]);
+    await run(tx, skipRows, [batch.id, firstSkipped, skipReason(account.codeLimit)]);
   }
   batch.skipped = validRows.length - reserved;
   // A batch in which no code can be created is completed at once.

@@ -11,6 +11,7 @@ import { isCompleted } from '../../jobs/progress.ts';
 import { STEP_MS, taskOf } from '../../jobs/task.ts';
 import { scanCounts } from '../../scans/reports/scan-counts.ts';
 import { TargetChangeEntity } from './entities.ts';
+import { CODE_PROBLEMS } from './find-codes.ts';
 
 /** The changes of targets that continue in the background. Index: target_changes_unfinished. */
 export const TARGET_CHANGE_TASK = taskOf({
@@ -100,7 +101,7 @@ const readOthers = statement<Correction>(
    )
    select r.index, case when c.deleted_at is null then c.target_version end as version,
      case when c.deleted_at is null then 'unchanged' else 'failed' end as outcome,
-     case when c.deleted_at is not null then 'The code was deleted before its target was changed.' end as reason
+     case when c.deleted_at is not null then '${CODE_PROBLEMS.deleted}' end as reason
    from stored r join codes c on c.account_id = r.account_id and c.id = r.code_id`,
 );
 

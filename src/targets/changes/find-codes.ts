@@ -57,12 +57,19 @@ const STATEMENTS: Readonly<Record<Reference['kind'], Statement<CodeByReference>>
   ),
 };
 
-const SEVERAL = 'external_ref: several codes were created with this reference; name the code by id or short_code.';
-const NONE: Readonly<Record<Reference['kind'], string>> = {
+/**
+ * Why a row's code can't be changed, as sentences. The dashboard shows them in the reader's language: see
+ * `dashboard/app/messages/de/row-sentences.ts`.
+ */
+export const CODE_PROBLEMS = {
   id: 'id: there is no such code on this account.',
   short_code: 'short_code: there is no such code on this account.',
   external_ref: 'external_ref: no code of this account was created with this reference.',
-};
+  several: 'external_ref: several codes were created with this reference; name the code by id or short_code.',
+  notDynamic: 'Only dynamic codes have a target.',
+  repeated: 'An earlier row already changes this code.',
+  deleted: 'The code was deleted before its target was changed.',
+} as const satisfies Readonly<Record<Reference['kind'], string>> & Readonly<Record<string, string>>;
 
 /** The code of a row, or a sentence that says why there is none that it can change; the code if it was found. */
 export type CodeOfRow = { readonly problem: string; readonly code?: FoundCode } | { readonly code: FoundCode };
@@ -83,10 +90,10 @@ export async function findCodes(on: Queryable, accountId: string, rows: readonly
   return rows.map(({ reference, problem }) => {
     if (!reference || problem !== undefined) return { problem: problem ?? '' };
     const [code, another] = found.get(reference.kind)?.get(keyOf(reference) ?? '') ?? [];
-    if (!code) return { problem: NONE[reference.kind] };
-    if (another) return { problem: SEVERAL };
-    if (code.type !== 'dynamic') return { problem: 'Only dynamic codes have a target.', code };
-    if (named.has(code.id)) return { problem: 'An earlier row already changes this code.', code };
+    if (!code) return { problem: CODE_PROBLEMS[reference.kind] };
+    if (another) return { problem: CODE_PROBLEMS.several };
+    if (code.type !== 'dynamic') return { problem: CODE_PROBLEMS.notDynamic, code };
+    if (named.has(code.id)) return { problem: CODE_PROBLEMS.repeated, code };
     named.add(code.id);
     return { code };
   });

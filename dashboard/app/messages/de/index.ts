@@ -11,6 +11,7 @@ import { labels } from './labels.ts';
 import { landingPage } from './landing-page.ts';
 import { newCode } from './new-code.ts';
 import { overview } from './overview.ts';
+import { rowSentence } from './row-sentences.ts';
 import { shell } from './shell.ts';
 import { target } from './target.ts';
 import { team } from './team.ts';
@@ -29,6 +30,7 @@ export const messages: typeof en = {
   landingPage,
   newCode,
   overview,
+  rowSentence,
   shell,
   target,
   team,

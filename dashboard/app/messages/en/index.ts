@@ -10,6 +10,7 @@ import { labels } from './labels.ts';
 import { landingPage } from './landing-page.ts';
 import { newCode } from './new-code.ts';
 import { overview } from './overview.ts';
+import { rowSentence } from './row-sentences.ts';
 import { shell } from './shell.ts';
 import { target } from './target.ts';
 import { team } from './team.ts';
@@ -28,6 +29,7 @@ export const messages = {
   landingPage,
   newCode,
   overview,
+  rowSentence,
   shell,
   target,
   team,

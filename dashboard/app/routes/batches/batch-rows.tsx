@@ -107,14 +107,14 @@ function RowTable({ batch, rows }: { readonly batch: Batch; readonly rows: reado
 }
 
 function Result({ row, isDone }: { readonly row: BatchRow; readonly isDone: boolean }) {
-  const { batches } = useMessages();
+  const { batches, rowSentence } = useMessages();
   const { status, reason, warnings } = row;
   if (status === RowStatus.CREATED) {
     return warnings.length === 0 ? (
       <Status look="good">{batches.rowStatuses.created}</Status>
     ) : (
       <span>
-        <Status look="warning">{batches.rowStatuses.created}</Status> {warnings.join(' ')}
+        <Status look="warning">{batches.rowStatuses.created}</Status> {warnings.map(rowSentence).join(' ')}
       </span>
     );
   }
@@ -122,7 +122,8 @@ function Result({ row, isDone }: { readonly row: BatchRow; readonly isDone: bool
   const name = status === RowStatus.SKIPPED ? 'skipped' : 'failed';
   return (
     <span>
-      <Status look={name === 'failed' ? 'danger' : 'warning'}>{batches.rowStatuses[name]}</Status> {reason}
+      <Status look={name === 'failed' ? 'danger' : 'warning'}>{batches.rowStatuses[name]}</Status>{' '}
+      {reason && rowSentence(reason)}
     </span>
   );
 }

@@ -20,7 +20,7 @@ interface Running {
 
 /** The files of a batch: its images, its codes, and the rows without codes. One is made at a time, and can be stopped. */
 export function Downloads({ batch, title }: { readonly batch: Batch; readonly title: string }) {
-  const { batches, common } = useMessages();
+  const { batches, common, rowSentence } = useMessages();
   const format = useFormat();
   const errorText = useErrorText();
   const [running, setRunning] = useState<Running>();
@@ -57,7 +57,7 @@ export function Downloads({ batch, title }: { readonly batch: Batch; readonly ti
   const failures = () =>
     run('listing', failed + skipped, async (options) => {
       const rows = await loadRows(batch, [RowStatus.FAILED, RowStatus.SKIPPED], options);
-      downloadCsv(`${name}-failed.csv`, failedTable(rows));
+      downloadCsv(`${name}-failed.csv`, failedTable(rows, rowSentence));
     });
 
   if (running) {

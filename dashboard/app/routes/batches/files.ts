@@ -56,14 +56,21 @@ export function codeTable(rows: readonly BatchRow[]): string[][] {
   ];
 }
 
-/** A table of rows without codes; corrected, it can be the file of another batch. */
-export function failedTable(rows: readonly BatchRow[]): string[][] {
+/** A table of rows without codes; corrected, it can be the file of another batch. `inWords`: for the core's reasons. */
+export function failedTable(rows: readonly BatchRow[], inWords: (reason: string) => string): string[][] {
   return [
     ['position', 'target_url', 'name', 'folder', 'tags', 'external_ref', 'campaign_type', 'reason'],
     ...rows.map(({ index, targetUrl, name, folder, tags, externalRef, campaignType, reason }) =>
-      [String(index + 1), targetUrl, name, folder, tags.join(','), externalRef, campaignType, reason].map(
-        (value) => value ?? '',
-      ),
+      [
+        String(index + 1),
+        targetUrl,
+        name,
+        folder,
+        tags.join(','),
+        externalRef,
+        campaignType,
+        inWords(reason ?? ''),
+      ].map((value) => value ?? ''),
     ),
   ];
 }

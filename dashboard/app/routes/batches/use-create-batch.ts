@@ -14,6 +14,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useIdempotencyKeys } from '../../data/idempotency-key.ts';
 import { binaryTransport } from '../../data/transport.ts';
+import { useMessages } from '../../messages/index.ts';
 
 /** What applies to all codes of a batch. */
 export interface BatchOptions {
@@ -44,6 +45,7 @@ const client = createClient(BatchesService, binaryTransport);
 export function useCreateBatch() {
   const navigate = useNavigate();
   const queries = useQueryClient();
+  const { rowSentence } = useMessages();
   const keys = useIdempotencyKeys();
   const isShown = useRef(true);
   useEffect(() => {
@@ -75,7 +77,7 @@ export function useCreateBatch() {
     onSuccess: ({ batch, warnings }) => {
       void refreshCodes();
       void queries.invalidateQueries({ queryKey: BATCH_LISTS });
-      if (warnings.length > 0) showToast(warnings.join(' '), { kind: 'failed' });
+      if (warnings.length > 0) showToast(warnings.map(rowSentence).join(' '), { kind: 'failed' });
       if (batch) show(batch.id);
     },
   });

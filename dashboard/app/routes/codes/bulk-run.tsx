@@ -29,7 +29,7 @@ interface BulkRunProps {
 
 /** Does something with the selected codes, shows how far it is, and what became of it. */
 export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps) {
-  const { codes, common } = useMessages();
+  const { codes, common, rowSentence } = useMessages();
   const { bulk } = codes;
   const format = useFormat();
   const errorText = useErrorText();
@@ -48,7 +48,10 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     const missed = before.length - undone.changed - undone.unchanged;
     if (missed === 0) showToast(bulk.undone);
     else {
-      const why = undone.error === undefined ? undone.failures[0]?.message || bulk.notFound : errorText(undone.error);
+      const why =
+        undone.error === undefined
+          ? rowSentence(undone.failures[0]?.message ?? '') || bulk.notFound
+          : errorText(undone.error);
       showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, { kind: 'failed' });
     }
     await refreshCodes();
@@ -69,7 +72,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
       isNothing ? bulk.nothing : '',
       unchanged > 0 && !isNothing ? bulk.unchanged(unchanged, format.number(unchanged)) : '',
       failures[0]
-        ? `${bulk.failed(failures.length, format.number(failures.length))} ${failures[0].message || bulk.notFound}`
+        ? `${bulk.failed(failures.length, format.number(failures.length))} ${rowSentence(failures[0].message) || bulk.notFound}`
         : '',
       reached.error === undefined ? '' : explanation(reached.error),
     ];
@@ -163,7 +166,8 @@ function Report({ result }: { readonly result: BulkResult }) {
 }
 
 function FailureList({ failures }: { readonly failures: BulkResult['failures'] }) {
-  const { bulk } = useMessages().codes;
+  const { codes, rowSentence } = useMessages();
+  const { bulk } = codes;
   const format = useFormat();
   return (
     <>
@@ -171,7 +175,7 @@ function FailureList({ failures }: { readonly failures: BulkResult['failures'] }
       <ul>
         {failures.slice(0, MAX_LISTED).map(({ code, message }) => (
           <li key={code.id}>
-            <strong>{nameOfCode(code)}</strong> {message || bulk.notFound}
+            <strong>{nameOfCode(code)}</strong> {rowSentence(message) || bulk.notFound}
           </li>
         ))}
       </ul>
@@ -185,7 +189,7 @@ function FailureList({ failures }: { readonly failures: BulkResult['failures'] }
                 code.id,
                 code.shortCode,
                 code.name ?? '',
-                message || bulk.notFound,
+                rowSentence(message) || bulk.notFound,
               ]),
             ])
           }

@@ -100,7 +100,7 @@ function NewCodeForm() {
 
 /** Sends the draft; a second try after a broken connection does not create a second code. */
 function useCreation() {
-  const { newCode } = useMessages();
+  const { newCode, rowSentence } = useMessages();
   const transport = useTransport();
   const navigate = useNavigate();
   const keys = useIdempotencyKeys();
@@ -110,7 +110,7 @@ function useCreation() {
     onSuccess: ({ code, warnings }: Created) => {
       void refreshCodes();
       if (!code) return;
-      const sentences = [newCode.createdToast(code.name || code.shortCode), ...warnings];
+      const sentences = [newCode.createdToast(code.name || code.shortCode), ...warnings.map(rowSentence)];
       showToast(sentences.join(' '), { kind: sentences.length === 1 ? 'done' : 'failed' });
       // What was entered is a code now.
       void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
