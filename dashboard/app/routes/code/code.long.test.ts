@@ -71,6 +71,24 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/second');
   });
 
+  test('shows its target on a tablet without scrolling far, and is printed without fields', async () => {
+    const { id } = await newCode('Poster');
+    const outcome = { kind: { case: 'page', value: TargetPage.PAUSED } } as const;
+    await pages
+      .client(TargetsService)
+      .setTarget({ id, policy: { rules: [{ when: { devices: ['tablet'] }, outcome }] } });
+    const page = await pages.open(`/codes/${id}`);
+    await page.setViewportSize({ width: 700, height: 900 });
+    const image = page.getByRole('img', { name: 'Poster' });
+    await expect.poll(async () => (await image.boundingBox())?.width).toBeLessThanOrEqual(320);
+    const fields = [page.getByRole('button', { name: 'Format' }), page.getByRole('textbox', { name: 'Language' })];
+    for (const field of fields) await field.waitFor();
+    await page.emulateMedia({ media: 'print' });
+    for (const field of fields) await field.waitFor({ state: 'hidden' });
+    expect(await image.isVisible()).toBe(true);
+    await page.close();
+  });
+
   test('changes a target with a schedule, and keeps its instants', async () => {
     const code = await newCode('Opening');
     const from = timestampFromDate(new Date('2027-10-31T01:30:00.123Z'));

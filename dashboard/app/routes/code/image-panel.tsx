@@ -43,12 +43,14 @@ export function ImagePanel({ code }: { readonly code: Code }) {
   return (
     <Section title={image.title}>
       <Panel>
-        <CodeImage
-          text={encodedBy(code)}
-          label={nameOfCode(code)}
-          foreground={code.design?.foregroundColor}
-          background={code.design?.backgroundColor}
-        />
+        <div className={styles.image}>
+          <CodeImage
+            text={encodedBy(code)}
+            label={nameOfCode(code)}
+            foreground={code.design?.foregroundColor}
+            background={code.design?.backgroundColor}
+          />
+        </div>
         <form
           className={styles.form}
           noValidate

@@ -1,6 +1,6 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { RotateCw } from 'lucide-react';
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { SHOWN_ATTEMPTS } from '../../../../common/contract/ranges.ts';
 import {
   type Delivery,
@@ -88,7 +88,12 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                   isRowHeader: true,
                   cell: (delivery) => (
                     <button type="button" className={styles.open} onClick={() => setOpened(delivery)}>
-                      {delivery.eventType}
+                      {delivery.eventType.split(/(?<=[._])/).map((part) => (
+                        <Fragment key={part}>
+                          {part}
+                          <wbr />
+                        </Fragment>
+                      ))}
                     </button>
                   ),
                 },
@@ -121,7 +126,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                             aria-label={texts.resendOf(eventType)}
                             onPress={() => void resend.run({ id }).catch(() => undefined)}
                           >
-                            {texts.resend}
+                            <span className={styles.resend}>{texts.resend}</span>
                           </Button>
                         ),
                       },
