@@ -208,6 +208,19 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('keeps a dialog with what was typed too, and reads aloud that the session has ended', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-ZA' } });
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const email = page.getByRole('dialog').getByRole('textbox', { name: 'E-mail address' });
+    await email.fill('kept@harbour.example');
+    await page.context().clearCookies();
+    await email.press('Enter');
+    await page.getByText('What you have entered is kept').waitFor();
+    await expect.poll(() => page.title()).toBe('Sign in to Signpost');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('MAIN');
+    await page.context().close();
+  });
+
   test('is opened anew once another person of the account has signed in', async () => {
     const page = await pages.open('/codes', { context: { locale: 'en-NZ' } });
     await page.getByRole('button', { name: 'Signed in as owner@harbour.example' }).waitFor();

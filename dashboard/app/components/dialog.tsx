@@ -1,6 +1,7 @@
 import { X } from 'lucide-react';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from 'react-aria-components';
+import { noteEntered } from '../data/entered.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { IconButton } from './button.tsx';
 import styles from './dialog.module.css';
@@ -38,11 +39,22 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
             </Heading>
             {!isKept && <IconButton icon={X} label={common.close} onPress={onClose} />}
           </header>
-          {children}
+          <Entered isKept={isKept}>{children}</Entered>
           <Closing />
         </AriaDialog>
       </Modal>
     </ModalOverlay>
+  );
+}
+
+/** Notes that something was typed, or is shown only here: it is kept if the session ends. */
+function Entered({ isKept, children }: { readonly isKept: boolean; readonly children: ReactNode }) {
+  const [isEntered, setEntered] = useState(isKept);
+  useEffect(() => (isEntered ? noteEntered() : undefined), [isEntered]);
+  return (
+    <div className={styles.content} onInput={() => setEntered(true)}>
+      {children}
+    </div>
   );
 }
 

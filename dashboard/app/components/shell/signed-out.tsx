@@ -1,5 +1,5 @@
 import { useLocation } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { isAnythingEntered } from '../../data/entered.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { buttonLink } from '../button.tsx';
@@ -12,8 +12,14 @@ export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }
   const to = useLocation({ select: ({ href }) => href });
   // While this is rendered for the first time, the page that the session's end hides is still there.
   const [isKept] = useState(isAnythingEntered);
+  const main = useRef<HTMLElement>(null);
+  useEffect(() => {
+    document.title = shell.signedOut.title;
+    // What had the focus may be hidden now: so the page is read aloud.
+    main.current?.focus();
+  }, [shell.signedOut.title]);
   return (
-    <main className={styles.page}>
+    <main ref={main} tabIndex={-1} className={styles.page}>
       <Logo />
       <h1>{shell.signedOut.title}</h1>
       {isKept && <p>{shell.signedOut.kept}</p>}
