@@ -10,6 +10,7 @@ import { useMutation } from '@connectrpc/connect-query';
 import { useRef } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { useErrorText } from './error-text.ts';
+import { isResultUnknown } from './idempotency-key.ts';
 import { refreshServices } from './queries.ts';
 
 /** A change that the person can make. */
@@ -25,10 +26,13 @@ export interface Action<Input, Output> {
   readonly reset: () => void;
 }
 
-/** `errors`: where a failure is shown, `toast` or by the caller, from `error`. */
+/**
+ * `errors`: where a failure is shown, `toast` or by the caller, from `error`. `unknown`: what `error` says if the change may
+ * have been made although its call failed, for one that must not be made twice.
+ */
 export function useAction<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
-  { errors = 'toast', done }: { errors?: 'toast' | 'caller'; done?: string | undefined } = {},
+  { errors = 'toast', done, unknown }: { errors?: 'toast' | 'caller'; done?: string; unknown?: string } = {},
 ): Action<MessageInitShape<I>, MessageShape<O>> {
   const errorText = useErrorText();
   const { mutateAsync, isPending, error, reset } = useMutation(method, {
@@ -37,6 +41,7 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
       void refreshServices(method.parent);
     },
     onError(failure) {
+      if (isResultUnknown(failure)) void refreshServices(method.parent);
       if (errors === 'toast') showToast(errorText(failure), { kind: 'failed' });
     },
   });
@@ -50,5 +55,6 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
     sent.current = { input, output };
     return output;
   };
-  return { run, isPending, error: error ? errorText(error) : undefined, reset };
+  const text = error ? (isResultUnknown(error) && unknown) || errorText(error) : undefined;
+  return { run, isPending, error: text, reset };
 }

@@ -9,6 +9,8 @@ export const webhooks: typeof en = {
   url: 'Adresse',
   urlNote: 'Eine https-Adresse, die innerhalb von 15 Sekunden mit 2xx antwortet. Sie bekommt sofort ein Testereignis.',
   events: 'Ereignisse',
+  unknownResult:
+    'Die Verbindung ist abgebrochen. Sehen Sie erst nach, ob der Endpunkt nun in der Liste steht: Ein zweiter bekäme alles noch einmal. Sein Schlüssel lässt sich erneuern.',
   eventsNote: 'Bis der Endpunkt ein Testereignis beantwortet hat, wird nichts anderes gesendet.',
   types: {
     'qr.created': 'Ein Code wurde angelegt, einzeln oder in einem Stapel',

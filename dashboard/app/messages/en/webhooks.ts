@@ -10,6 +10,8 @@ export const webhooks = {
   url: 'Address',
   urlNote: 'An https address that answers with a 2xx within 15 seconds. A test event is sent to it at once.',
   events: 'Events',
+  unknownResult:
+    'The connection was lost. Before you try again, look whether the list has the endpoint now: a second one would receive everything twice. Its secret can be rotated.',
   eventsNote: 'Nothing but test events is sent until the endpoint has answered one.',
   types: {
     'qr.created': 'A code was created, alone or in a batch',

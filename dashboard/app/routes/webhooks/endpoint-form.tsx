@@ -27,7 +27,10 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
   const [url, setUrl] = useState(endpoint?.url ?? '');
   const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? ['qr.created', 'qr.updated']);
   const [added, setAdded] = useState<{ readonly id: string; readonly secret: string }>();
-  const create = useAction(WebhooksService.method.createEndpoint, { errors: 'caller' });
+  const create = useAction(WebhooksService.method.createEndpoint, {
+    errors: 'caller',
+    unknown: texts.unknownResult,
+  });
   const update = useAction(WebhooksService.method.updateEndpoint, { errors: 'caller', done: texts.saved });
   const error = create.error ?? update.error;
   const isAboutEvents = error?.startsWith('events') ?? false;

@@ -78,6 +78,26 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.close();
   });
 
+  test('are not added twice unnoticed when the answer is lost', async () => {
+    const page = await pages.open('/webhooks');
+    await page.getByRole('button', { name: 'Add an endpoint' }).click();
+    await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/lost`);
+    await page.route(/CreateEndpoint/, async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await page.keyboard.press('Enter');
+    await page.getByText('look whether the list has the endpoint now').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: `${receiver.url}/lost` }).click({ timeout: 5_000 });
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('alertdialog').getByRole('textbox').fill(`${receiver.url}/lost`);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.getByRole('link', { name: `${receiver.url}/lost` }).count()).toBe(0);
+    await page.close();
+  });
+
   test('are shown to a viewer, in German, without buttons to change them', async () => {
     const page = await pages.open('/webhooks', { role: Role.VIEWER, context: { locale: 'de-DE' } });
     await page.getByRole('link', { name: `${receiver.url}/hooks` }).focus();
