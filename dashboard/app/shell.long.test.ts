@@ -146,6 +146,21 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.close();
   });
 
+  test('keeps the page with what was entered if a file of the search or of a language is gone', async () => {
+    const page = await pages.open('/codes/new');
+    const name = page.getByRole('textbox', { name: 'Name' });
+    await name.fill('Kept');
+    await page.route(/\/assets\/(palette|de)-.*\.js/, (route) => route.fulfill({ status: 404 }));
+    const failed = page.getByRole('status').getByText('Signpost is unavailable at the moment. Try again shortly.');
+    await page.keyboard.press('Control+k');
+    await failed.waitFor();
+    await page.getByRole('button', { name: 'Signed in as' }).click();
+    await page.getByRole('menuitem', { name: 'Deutsch' }).click();
+    await expect.poll(() => failed.count()).toBe(2);
+    expect(await name.inputValue()).toBe('Kept');
+    await page.close();
+  });
+
   test('once another account is open, a page of the previous one changes nothing, and is loaded anew', async () => {
     const { accountId } = await pages.signpost.createAccount({ name: 'Other Kitchens' });
     const others = internal(pages.signpost, AccountsService, accountId);

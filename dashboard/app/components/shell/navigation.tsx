@@ -24,6 +24,7 @@ import { Button } from '../button.tsx';
 import { Menu } from '../menu.tsx';
 import { Logo } from './logo.tsx';
 import styles from './navigation.module.css';
+import { showLoaded } from './show-loaded.ts';
 
 const PAGES = [
   [
@@ -109,9 +110,11 @@ const THEMES = [
 ] as const;
 
 /** Changes the language as soon as its texts are there, so that no page is without them meanwhile. */
-async function speak(language: Language): Promise<void> {
-  await Promise.all([loadFirstMessages(language), loadMessages(language)]);
-  setLanguage(language);
+function speak(language: Language): Promise<void> {
+  return showLoaded(
+    () => Promise.all([loadFirstMessages(language), loadMessages(language)]),
+    () => setLanguage(language),
+  );
 }
 
 function PersonMenu() {

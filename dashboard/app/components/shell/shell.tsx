@@ -12,11 +12,14 @@ import { Toasts } from '../toasts.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
 import styles from './shell.module.css';
+import { showLoaded } from './show-loaded.ts';
 import { SignedOutPage } from './signed-out.tsx';
 
 // Loaded when they are first opened: overlays are a fifth of what the first page would load.
-const Drawer = lazy(() => import('./drawer.tsx'));
-const Palette = lazy(() => import('./palette.tsx'));
+const loadDrawer = () => import('./drawer.tsx');
+const loadPalette = () => import('./palette.tsx');
+const Drawer = lazy(loadDrawer);
+const Palette = lazy(loadPalette);
 
 /**
  * The frame around all pages: navigation, the account, search, messages; or the way to sign in. When the session ends, the
@@ -61,12 +64,13 @@ function Frame() {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
       // Over an open dialog it would lead away from what is typed or shown there.
-      if (!document.querySelector('[role=dialog], [role=alertdialog]')) setPaletteOpen(true);
+      if (!document.querySelector('[role=dialog], [role=alertdialog]'))
+        void showLoaded(loadPalette, () => setPaletteOpen(true));
     };
     document.addEventListener('keydown', open);
     return () => document.removeEventListener('keydown', open);
   }, []);
-  const navigation = <Navigation onSearch={() => setPaletteOpen(true)} />;
+  const navigation = <Navigation onSearch={() => void showLoaded(loadPalette, () => setPaletteOpen(true))} />;
   return (
     <div className={styles.shell}>
       <a href="#content" className={styles.skip}>
@@ -75,7 +79,11 @@ function Frame() {
       <header className={styles.side}>{navigation}</header>
       <header className={styles.bar}>
         <Logo />
-        <IconButton icon={MenuIcon} label={shell.openNavigation} onPress={() => setNavigationOpen(true)} />
+        <IconButton
+          icon={MenuIcon}
+          label={shell.openNavigation}
+          onPress={() => void showLoaded(loadDrawer, () => setNavigationOpen(true))}
+        />
       </header>
       {isNavigationOpen && (
         <Suspense>
