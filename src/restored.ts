@@ -33,12 +33,10 @@ const POSITION_OFFSET = 1_000_000_000;
  */
 const raisePositions = statement(
   'log_raise_positions',
-  `update log_partitions set next = raised, clean = raised
-   from (
-     select topic as of, partition as nth, greatest(next + $2, (extract(epoch from now()) * 1000000)::bigint) as raised
-     from log_partitions where topic = $1
-   ) each
-   where topic = of and partition = nth`,
+  `update log_partitions set (next, clean) = (
+     select raised, raised
+     from (select greatest(next + $2, (extract(epoch from now()) * 1000000)::bigint) as raised) as computed
+   ) where topic = $1`,
 );
 
 try {

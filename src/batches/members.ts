@@ -1,20 +1,16 @@
 import type { Pool } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
+import { joinUndeletedCode } from '../db/undeleted-code.ts';
 import { BatchEntity } from './entities.ts';
 
-/**
- * A batch without rows returns one row of null. The lateral subquery looks each row's code up, as in an export: a join
- * could start from all codes of the account. Indexes: batches_pkey, batch_rows_pkey, codes_pkey or codes_listed.
- */
+/** A batch without rows returns one row of null. Indexes: batches_pkey, batch_rows_pkey. */
 const created = statement<{ code_id: string | null }>(
   'batches_codes',
   `select c.id as code_id
    from batches b
    left join batch_rows r on r.batch_id = b.id
-   left join lateral (
-     select id from codes where id = r.code_id and account_id = $2 and deleted_at is null offset 0
-   ) c on true
+   ${joinUndeletedCode('id', 'r.code_id', '$2')}
    where b.id = $1 and b.account_id = $2`,
 );
 

@@ -7,8 +7,8 @@ import { publishHost } from './publish-host.ts';
 
 const lift = statement(
   'domains_lift_versions',
-  `select setval('domain_versions', case when $1::bigint = 0 then nextval('domain_versions')
-     else greatest(nextval('domain_versions') + $1::bigint, (extract(epoch from now()) * 1000)::bigint) end)`,
+  `select setval('domain_versions',
+     greatest(nextval('domain_versions') + $1::bigint, (extract(epoch from now()) * 1000)::bigint))`,
 );
 
 /** Prevents changes of domains, so that the published routes are still right at the commit. */
@@ -23,14 +23,14 @@ const removed = statement<{ hostname: string; accountId: string }>(
 );
 
 /**
- * Publishes the routes of every hostname that any account has ever verified again, in versions that exceed the current
- * ones by more than `lifted`, and the time in ms unless that is 0. Returns the number of routes.
+ * Publishes the routes of every hostname that any account has ever verified again, in new versions, after raising these by
+ * `versionOffset`, or to the time in ms if that is more; 0: not at all. Returns the number of routes.
  */
-export function republishDomains({ orm }: Database, lifted: number): Promise<number> {
+export function republishDomains({ orm }: Database, versionOffset: number): Promise<number> {
   return ormTransaction(orm, async (em) => {
     const tx = connectionOf(em);
     await run(tx, lock);
-    await run(tx, lift, [lifted]);
+    if (versionOffset > 0) await run(tx, lift, [versionOffset]);
     return publish(em);
   });
 }

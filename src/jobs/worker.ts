@@ -117,7 +117,7 @@ export function startWorker(options: {
 
   const scheduleStalled = promptStatement(
     'jobs_schedule_stalled',
-    // Postgres locks rows in no `union` itself, only in its subqueries.
+    // In subqueries, because `for update` is not allowed in a `union` itself.
     tasks.map(({ task }) => `select * from (${task.scheduleStalled}) as scheduled`).join(' union all '),
   );
   const stalledCheck = setInterval(() => {

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { first, run, statement } from '../../common/postgres/sql.ts';
+import { joinUndeletedCode } from '../db/undeleted-code.ts';
 
 /** Index: folders_pkey. */
 const folderById = statement('taxonomy_folder_exists', 'select from folders where id = $1 and account_id = $2');
@@ -10,17 +11,15 @@ export async function folderExists(pool: Pool, accountId: string, id: string): P
 }
 
 /**
- * A tag without codes returns one row of null. Deleted codes keep their tags, as they may be restored; the lateral subquery
- * leaves them out as in `codesOfBatch`. Indexes: tags_pkey, code_tags_by_tag, codes_pkey or codes_listed.
+ * A tag without codes returns one row of null. Deleted codes keep their tags, as they may be restored. Indexes: tags_pkey,
+ * code_tags_by_tag.
  */
 const codesByTag = statement<{ code_id: string | null }>(
   'taxonomy_codes_with_tag',
   `select c.id as code_id
    from tags t
    left join code_tags ct on ct.tag_id = t.id
-   left join lateral (
-     select id from codes where id = ct.code_id and account_id = $2 and deleted_at is null offset 0
-   ) c on true
+   ${joinUndeletedCode('id', 'ct.code_id', '$2')}
    where t.id = $1 and t.account_id = $2`,
 );
 

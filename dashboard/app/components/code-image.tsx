@@ -1,5 +1,7 @@
 import { useMemo } from 'react';
 import { encode, pathOf, QUIET_ZONE } from '../../../common/qr/matrix.ts';
+import type { Code } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { encodedBy } from '../data/code-names.ts';
 import styles from './code-image.module.css';
 
 interface CodeImageProps {
@@ -12,6 +14,12 @@ interface CodeImageProps {
   readonly background?: string | undefined;
   /** Width and height in px. Absent: as wide as there is room. */
   readonly size?: number | undefined;
+}
+
+/** The image of a stored code. */
+export function StoredCodeImage({ code, ...rest }: { readonly code: Code } & Pick<CodeImageProps, 'label' | 'size'>) {
+  const { foregroundColor, backgroundColor } = code.design ?? {};
+  return <CodeImage text={encodedBy(code)} foreground={foregroundColor} background={backgroundColor} {...rest} />;
 }
 
 /** The image of a code, drawn as the core draws it: the same modules in the same colours. */

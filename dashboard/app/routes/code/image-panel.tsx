@@ -6,7 +6,7 @@ import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/cod
 import { ImageFormat, ImagesService } from '../../../../proto/gen/signpost/images/v1/images_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
 import { downloadFile } from '../../components/charts/csv.ts';
-import { CodeImage } from '../../components/code-image.tsx';
+import { StoredCodeImage } from '../../components/code-image.tsx';
 import { Field } from '../../components/field.tsx';
 import { Panel, Section } from '../../components/page.tsx';
 import { Select } from '../../components/select.tsx';
@@ -44,12 +44,7 @@ export function ImagePanel({ code }: { readonly code: Code }) {
     <Section title={image.title}>
       <Panel>
         <div className={styles.image}>
-          <CodeImage
-            text={encodedBy(code)}
-            label={nameOfCode(code)}
-            foreground={code.design?.foregroundColor}
-            background={code.design?.backgroundColor}
-          />
+          <StoredCodeImage code={code} label={nameOfCode(code)} />
         </div>
         <form
           className={styles.form}

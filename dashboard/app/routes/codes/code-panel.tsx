@@ -5,14 +5,14 @@ import { useMemo } from 'react';
 import { AnalyticsService } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink, IconButton } from '../../components/button.tsx';
-import { CodeImage } from '../../components/code-image.tsx';
+import { StoredCodeImage } from '../../components/code-image.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
-import { encodedBy, nameOfCode } from '../../data/code-names.ts';
+import { nameOfCode } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMedia } from '../../data/media.ts';
 import { useMay } from '../../data/session.ts';
@@ -58,12 +58,7 @@ function Details({ code }: { readonly code: Code }) {
   return (
     <div className={styles.details}>
       <div className={styles.image}>
-        <CodeImage
-          text={encodedBy(code)}
-          label={nameOfCode(code)}
-          foreground={code.design?.foregroundColor}
-          background={code.design?.backgroundColor}
-        />
+        <StoredCodeImage code={code} label={nameOfCode(code)} />
       </div>
       <dl className={styles.facts}>
         {!isStatic && (

@@ -2,11 +2,11 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the list has the focus and names its active row.
 import { GitFork } from 'lucide-react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { CodeImage } from '../../components/code-image.tsx';
+import { StoredCodeImage } from '../../components/code-image.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Status } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
-import { encodedBy, nameOfCode, shortAddress } from '../../data/code-names.ts';
+import { nameOfCode, shortAddress } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code-table.module.css';
@@ -18,13 +18,7 @@ export function CodeCells({ code }: { readonly code: Code }) {
   return (
     <>
       <div role="gridcell" className={styles.image}>
-        <CodeImage
-          text={encodedBy(code)}
-          label=""
-          foreground={code.design?.foregroundColor}
-          background={code.design?.backgroundColor}
-          size={32}
-        />
+        <StoredCodeImage code={code} label="" size={32} />
       </div>
       <div role="rowheader" dir="auto" className={code.name ? styles.name : styles.unnamed} title={code.name}>
         {code.name || codes.unnamed}

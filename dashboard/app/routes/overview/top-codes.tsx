@@ -2,7 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
 import { AnalyticsService, type TopCode } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { CodeImage } from '../../components/code-image.tsx';
+import { StoredCodeImage } from '../../components/code-image.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
@@ -48,17 +48,7 @@ function Entry({ top: { codeId, shortCode, name, scans } }: { readonly top: TopC
   const code = data?.code;
   return (
     <li className={styles.code}>
-      <span className={styles.image}>
-        {code && (
-          <CodeImage
-            text={code.scanUrl}
-            label=""
-            foreground={code.design?.foregroundColor}
-            background={code.design?.backgroundColor}
-            size={44}
-          />
-        )}
-      </span>
+      <span className={styles.image}>{code && <StoredCodeImage code={code} label="" size={44} />}</span>
       <span className={styles.codeText}>
         <Link to="/codes/$codeId" params={{ codeId }} className={styles.codeName}>
           {name || shortCode}
