@@ -20,7 +20,7 @@ import { freePort } from '../local/free-port.ts';
 import { AccountsService, Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { Answer, RouteSchema } from '../proto/gen/signpost/routes/v1/route_pb.ts';
 import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { newShortCode } from '../src/codes/short-code.ts';
+import { newShortCode } from '../src/codes/create/short-code.ts';
 import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
 import { childrenOf, statusOf } from '../test/faults/readers.ts';

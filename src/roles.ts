@@ -10,7 +10,7 @@ import { serviceTokens } from './access/service-token.ts';
 import type { AccountCleanup } from './accounts/cleanup.ts';
 import { forgetEndedSessions } from './accounts/ended-sessions.ts';
 import { deleteExpiredLinks } from './accounts/sign-in-links.ts';
-import { startRelabelledAnnouncements } from './codes/relabelled-codes.ts';
+import { startRelabelledAnnouncements } from './codes/update/relabelled-codes.ts';
 import { archiveOptions, backgroundTasks, platformOf, republishAllRoutes, services } from './compose.ts';
 import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';

@@ -3,7 +3,7 @@ import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { timeIfOpen } from '../access/open-account.ts';
-import { createCodes } from '../codes/create-codes.ts';
+import { createCodes } from '../codes/create/create-codes.ts';
 import { listed } from '../db/columns.ts';
 import { ormTransactionWithin } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';

@@ -5,7 +5,7 @@ import { cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { platformHosts } from '../codes/platform-hosts.ts';
+import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { requestWindow } from '../jobs/progress.ts';

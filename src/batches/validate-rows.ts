@@ -6,9 +6,9 @@ import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { expectValid } from '../access/validator.ts';
-import type { IsPlatformHost } from '../codes/platform-hosts.ts';
-import { readTags } from '../codes/tags.ts';
-import { readTargets } from '../codes/target-url.ts';
+import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
+import { readTags } from '../codes/fields/tags.ts';
+import { readTargets } from '../codes/fields/target-url.ts';
 import { nulProblem } from '../db/storable.ts';
 
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */

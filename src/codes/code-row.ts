@@ -10,7 +10,7 @@ import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import { SCAN_COUNT } from '../scans/reports/scan-counts.ts';
 import { LABEL_COLUMNS } from '../taxonomy/label-sql.ts';
 import { CodeEntity } from './entities.ts';
-import { alphabetically } from './tags.ts';
+import { alphabetically } from './fields/tags.ts';
 
 /** A code as Postgres stores it, with its labels: the names of its tags in any order. Ids are UUIDs. */
 export type CodeRow = RowOf<CodeEntity> & { folder_name: string | null; tags: string[] };

@@ -3,7 +3,7 @@ import { newUuid } from '../../common/contract/ids.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codesServices, type Tenant } from './codes-services.fixture.ts';
-import { createCodes } from './create-codes.ts';
+import { createCodes } from './create/create-codes.ts';
 
 const { createCode, createStaticCode, updateCode, updateCodes } = CodesService.method;
 const TARGET = 'https://example.com/';

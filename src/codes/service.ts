@@ -15,17 +15,17 @@ import { once } from '../access/idempotency.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
 import { scannedCodeFrom } from './code-row.ts';
-import { createCode, readNewCode } from './create-code.ts';
-import { createInGroups } from './create-in-groups.ts';
-import { createLandingPageCode, createStaticCode } from './create-non-dynamic-code.ts';
-import { deleteCode } from './delete-code.ts';
+import { createCode, readNewCode } from './create/create-code.ts';
+import { createInGroups } from './create/create-in-groups.ts';
+import { createLandingPageCode, createStaticCode } from './create/create-non-dynamic-code.ts';
+import { deleteCode } from './delete/delete-code.ts';
+import { restoreCode } from './delete/restore-code.ts';
+import type { IsPlatformHost } from './fields/platform-hosts.ts';
 import { findInGroups } from './find-code.ts';
-import { listCodes } from './list-codes.ts';
-import type { IsPlatformHost } from './platform-hosts.ts';
-import { restoreCode } from './restore-code.ts';
-import { updateCode } from './update-code.ts';
-import { updateCodes } from './update-codes.ts';
-import { updateInGroups } from './update-in-groups.ts';
+import { listCodes } from './list/list-codes.ts';
+import { updateCode } from './update/update-code.ts';
+import { updateCodes } from './update/update-codes.ts';
+import { updateInGroups } from './update/update-in-groups.ts';
 
 /** Codes of an account. `platformUrl`: start of scan URLs on the platform's host. */
 export function codesService(options: {

@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
 import { QUIET_ZONE } from '../../common/qr/matrix.ts';
-import { designWarning } from '../codes/design-warnings.ts';
+import { designWarning } from '../codes/fields/design-warnings.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { renderSvg } from './svg.ts';

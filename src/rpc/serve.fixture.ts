@@ -15,7 +15,7 @@ import { admissionService } from '../access/admission.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { createAccountCleanup } from '../accounts/cleanup.ts';
 import { accountsService } from '../accounts/service.ts';
-import { platformHosts } from '../codes/platform-hosts.ts';
+import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { codesService } from '../codes/service.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';

@@ -16,8 +16,8 @@ import {
   type Split,
   type Weekly,
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import type { IsPlatformHost } from '../codes/platform-hosts.ts';
-import { readTargets } from '../codes/target-url.ts';
+import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
+import { readTargets } from '../codes/fields/target-url.ts';
 
 /** What analytics distinguish, in lower case. */
 const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([

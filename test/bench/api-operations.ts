@@ -13,11 +13,11 @@ import {
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { admit } from '../../src/access/admit.ts';
 import { hashApiKey } from '../../src/access/api-key.ts';
-import { createCode, readNewCode } from '../../src/codes/create-code.ts';
+import { createCode, readNewCode } from '../../src/codes/create/create-code.ts';
+import { platformHosts } from '../../src/codes/fields/platform-hosts.ts';
 import { findCode } from '../../src/codes/find-code.ts';
-import { listCodes } from '../../src/codes/list-codes.ts';
-import { platformHosts } from '../../src/codes/platform-hosts.ts';
-import { updateCode } from '../../src/codes/update-code.ts';
+import { listCodes } from '../../src/codes/list/list-codes.ts';
+import { updateCode } from '../../src/codes/update/update-code.ts';
 import type { Platform } from './platform.ts';
 import { type RestClient, requestText } from './rest-client.ts';
 

@@ -17,7 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DatabaseError } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
-import { newShortCode } from '../../src/codes/short-code.ts';
+import { newShortCode } from '../../src/codes/create/short-code.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { outboxPublished } from '../harness/outbox-published.ts';

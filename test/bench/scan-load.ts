@@ -9,7 +9,7 @@ import { openRouteTable } from '../../gateway/redirect/routes/route-table.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { Answer, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { newShortCode } from '../../src/codes/short-code.ts';
+import { newShortCode } from '../../src/codes/create/short-code.ts';
 import type { Measured } from './load.ts';
 import * as subject from './scan-subjects.ts';
 import { wrkScript } from './wrk.ts';

@@ -15,7 +15,7 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
 import { figuresOf } from '../../src/analytics/figures.ts';
-import { listCodes } from '../../src/codes/list-codes.ts';
+import { listCodes } from '../../src/codes/list/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { DAY_MS } from '../../src/scans/days.ts';

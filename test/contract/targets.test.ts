@@ -10,7 +10,7 @@ import { policyToJson } from '../../common/targets/policy-json.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { newShortCode } from '../../src/codes/short-code.ts';
+import { newShortCode } from '../../src/codes/create/short-code.ts';
 import { type Account, contract, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 

@@ -2,8 +2,8 @@ import { Resvg } from '@resvg/resvg-js';
 import * as fc from 'fast-check';
 import { QUIET_ZONE } from '../../common/qr/matrix.ts';
 import { WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { designWarning } from '../../src/codes/design-warnings.ts';
-import { wifiPayload } from '../../src/codes/wifi.ts';
+import { designWarning } from '../../src/codes/fields/design-warnings.ts';
+import { wifiPayload } from '../../src/codes/fields/wifi.ts';
 import { drawSync, type Format, sizeOf } from '../../src/images/drawing.ts';
 import { matrixOf } from '../../src/images/matrix.ts';
 

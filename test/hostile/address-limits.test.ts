@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { freePort } from '../../local/free-port.ts';
-import { newShortCode } from '../../src/codes/short-code.ts';
+import { newShortCode } from '../../src/codes/create/short-code.ts';
 import { type Account, contract } from '../contract/client.ts';
 import { scrape } from '../harness/scrape.ts';
 

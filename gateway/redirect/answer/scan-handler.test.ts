@@ -14,7 +14,7 @@ import { visitorOf } from '../../../common/contract/visitor.ts';
 import { policyOf } from '../../../common/targets/policy.fixture.ts';
 import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { newShortCode } from '../../../src/codes/short-code.ts';
+import { newShortCode } from '../../../src/codes/create/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { limitAttempts } from '../../http/address-limits.ts';
 import { openRouteTable, type RouteTable } from '../routes/route-table.ts';

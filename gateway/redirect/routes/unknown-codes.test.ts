@@ -2,7 +2,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, type MockInstance, onTestFinished, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
-import { newShortCode } from '../../../src/codes/short-code.ts';
+import { newShortCode } from '../../../src/codes/create/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { limitAttempts } from '../../http/address-limits.ts';
 import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
-import { newShortCode } from '../../codes/short-code.ts';
+import { newShortCode } from '../../codes/create/short-code.ts';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { applyNext } from './apply.ts';

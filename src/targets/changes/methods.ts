@@ -8,7 +8,7 @@ import { accountOf } from '../../access/caller.ts';
 import { once } from '../../access/idempotency.ts';
 import { isOpen } from '../../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
-import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
+import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
 import { type FollowedWork, isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
 import { schedule } from '../../jobs/task.ts';

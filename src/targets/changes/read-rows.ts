@@ -5,8 +5,8 @@ import { PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.t
 import { SetTargetRequestSchema, type TargetRowInput } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { asFailure } from '../../access/as-failure.ts';
 import { expectValid } from '../../access/validator.ts';
-import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
-import { readTargets } from '../../codes/target-url.ts';
+import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
+import { readTargets } from '../../codes/fields/target-url.ts';
 import { readPolicies } from '../policies.ts';
 import type { REFERENCES } from './entities.ts';
 

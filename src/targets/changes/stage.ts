@@ -9,7 +9,7 @@ import type { ChangeTargetsRequest } from '../../../proto/gen/signpost/targets/v
 import { authorOf } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
 import { chargeQuota, costOfRows } from '../../access/usage.ts';
-import type { IsPlatformHost } from '../../codes/platform-hosts.ts';
+import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import { copyRows } from '../../db/columns.ts';
 import type { Database } from '../../db/database.ts';
 import { entityManagerIn } from '../../db/orm-transaction.ts';

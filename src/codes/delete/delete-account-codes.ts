@@ -1,0 +1,63 @@
+import type { Pool, PoolClient } from 'pg';
+import { ROUTED_COLUMNS, type RoutedCode } from '../../../common/contract/route.ts';
+import { run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { listed } from '../../db/columns.ts';
+import { copyToOutbox } from '../../events/outbox.ts';
+import { routeRecord } from '../announce.ts';
+import { ERASED_COLUMNS } from '../code-row.ts';
+import { deleteLocked } from './delete-codes.ts';
+
+/** Codes per transaction: few enough to block others only briefly, enough to delete a million codes within minutes. */
+const MAX_CODES = 500;
+
+/** Ordered, so that two of these transactions cannot deadlock. Index: codes_listed. */
+const lockNext = statement<{ id: string }>(
+  'codes_lock_live',
+  `select id from codes where account_id = $1 and deleted_at is null order by id desc limit ${MAX_CODES} for update`,
+);
+
+/**
+ * Deletes all codes of an account and announces each as if it had been deleted on its own. Continues where an earlier
+ * call was interrupted. `accountId`, here and below: UUID.
+ */
+export async function deleteAccountCodes(pool: Pool, platformUrl: string, accountId: string): Promise<void> {
+  let more: boolean;
+  do more = await transaction(pool, (tx) => deleteSome(tx, platformUrl, accountId));
+  while (more);
+}
+
+/** Deletes the next codes; returns whether there were any. */
+async function deleteSome(tx: PoolClient, platformUrl: string, accountId: string): Promise<boolean> {
+  const ids = (await run(tx, lockNext, [accountId])).map(({ id }) => id);
+  if (ids.length === 0) return false;
+  await deleteLocked(tx, platformUrl, accountId, ids);
+  return true;
+}
+
+const ASSIGNMENTS = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${nullable ? 'null' : 'default'}`).join(', ');
+const NULLABLE = listed(ERASED_COLUMNS.filter(({ nullable }) => nullable));
+
+/** Index: codes_deleted. */
+const erase = statement<RoutedCode>(
+  'codes_erase',
+  `update codes set ${ASSIGNMENTS}, version = version + 1
+   where account_id = $1 and id in (
+     select id from codes
+     where account_id = $1 and deleted_at is not null and num_nonnulls(${NULLABLE}) > 0
+     order by id limit ${MAX_CODES} for update
+   )
+   returning ${ROUTED_COLUMNS.join(', ')}`,
+);
+
+/** Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. */
+export async function eraseDeletedCodes(pool: Pool, accountId: string): Promise<void> {
+  const eraseSome = async (tx: PoolClient) => {
+    const rows = await run(tx, erase, [accountId]);
+    // The topic retains the newest record of each code for ever; without this one, that one would contain the target.
+    await copyToOutbox(tx, rows, (row) => [routeRecord(row)]);
+    return rows.length > 0;
+  };
+  let more: boolean;
+  do more = await transaction(pool, eraseSome);
+  while (more);
+}

@@ -1,0 +1,78 @@
+import {
+  MAX_URL_CHARACTERS,
+  readWebAddress as parseWebAddress,
+  type WebAddressProblem,
+} from '../../../common/codes/web-address.ts';
+import { failure } from '../../../common/contract/errors.ts';
+import { SHORT_CODE } from '../../../common/contract/short-code.ts';
+import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import type { IsPlatformHost } from './platform-hosts.ts';
+import { hasValidPunycode } from './web-host.ts';
+
+const PROBLEMS: Readonly<Record<WebAddressProblem, string>> = {
+  missing: 'is required.',
+  too_long: `must have at most ${MAX_URL_CHARACTERS} characters.`,
+  not_absolute: 'must be an absolute http or https URL.',
+  credentials: 'must not carry a user name or password.',
+  host: 'must have a host that can be looked up.',
+};
+
+/** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
+const verifiedHosts = statement<{ hostname: string }>(
+  'codes_known_hosts',
+  'select hostname from verified_hostnames where hostname = any($1)',
+);
+
+/** A valid target, or a sentence that says why it is invalid. */
+export type Target = { readonly url: string } | { readonly problem: string };
+
+const LOOP: Target = { problem: 'target_url: must not be a scan URL of this platform.' };
+
+/**
+ * Validates targets: web addresses that are not scan URLs of this platform, which would cause a redirect loop. Targets
+ * are stored as they were sent, but trimmed. Returns one result per input, in order.
+ */
+export async function readTargets(
+  on: Queryable,
+  isPlatformHost: IsPlatformHost,
+  inputs: readonly string[],
+): Promise<Target[]> {
+  const targets = inputs.map((input) => readWebAddress('target_url', input));
+  const hosts = targets.map((target) => ('url' in target ? scanHost(target.url) : undefined));
+  const candidates = [...new Set(hosts.flatMap((host) => host ?? []))];
+  const found = candidates.length === 0 ? [] : await run(on, verifiedHosts, [candidates]);
+  const customHosts = new Set(found.map(({ hostname }) => hostname));
+  return targets.map((target, index) => {
+    const host = hosts[index];
+    return host !== undefined && (isPlatformHost(host) || customHosts.has(host)) ? LOOP : target;
+  });
+}
+
+/**
+ * Validates and trims an absolute http or https URL without credentials. `field`: the field that a problem mentions.
+ */
+export function readWebAddress(field: string, input: string): Target {
+  const read = parseWebAddress(input);
+  if ('problem' in read) return { problem: `${field}: ${PROBLEMS[read.problem]}` };
+  return hasValidPunycode(read.hostname) ? { url: read.url } : { problem: `${field}: ${PROBLEMS.host}` };
+}
+
+/** Validates one target. Fails with INVALID_FIELD. */
+export async function targetOrFailure(on: Queryable, isPlatformHost: IsPlatformHost, input: string): Promise<string> {
+  const [target = LOOP] = await readTargets(on, isPlatformHost, [input]);
+  if ('problem' in target) throw failure('INVALID_FIELD', target.problem);
+  return target.url;
+}
+
+/** The host of a URL whose path is that of a scan URL, without a trailing dot; otherwise undefined. */
+function scanHost(url: string): string | undefined {
+  // Most targets contain neither and need no second parsing. Percent signs matter because some proxies decode paths.
+  if (!/\/r\/|%/.test(url)) return undefined;
+  const { pathname, hostname } = new URL(url);
+  const shortCode = /^\/r\/([^/]+)\/?$/.exec(decoded(pathname))?.[1];
+  return shortCode !== undefined && SHORT_CODE.test(shortCode) ? hostname.replace(/\.$/, '') : undefined;
+}
+
+function decoded(path: string): string {
+  return path.replace(/%[2-7][0-9a-f]/gi, (byte) => String.fromCharCode(Number.parseInt(byte.slice(1), 16)));
+}

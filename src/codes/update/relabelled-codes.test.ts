@@ -1,0 +1,60 @@
+import pino from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { decodeId } from '../../../common/contract/ids.ts';
+import { listen } from '../../../common/postgres/notifications.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
+import { CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { codesServices } from '../codes-services.fixture.ts';
+import { labelledCodes, startRelabelledAnnouncements } from './relabelled-codes.ts';
+
+const { pool, newTenant, call } = codesServices();
+const logger = pino({ level: 'silent' });
+
+function startAnnouncements(): void {
+  const notifications = listen(pool(), logger);
+  const announcements = startRelabelledAnnouncements({
+    pool: pool(),
+    notifications,
+    platformUrl: 'https://go.example',
+    logger,
+  });
+  onTestFinished(async () => {
+    await announcements.stop();
+    await notifications.stop();
+  });
+}
+
+/** The last event of a code, as in the outbox. */
+async function lastEvent(id: string): Promise<unknown> {
+  const { rows } = await pool().query<{ value: Buffer }>(
+    'select value from outbox where key = $1 order by id desc limit 1',
+    [id],
+  );
+  return JSON.parse(String(rows[0]?.value));
+}
+
+test('an announcement that waits for a code shows it as the change that it waited for has left it', async () => {
+  const of = await newTenant();
+  const created = await call(
+    CodesService.method.createCode,
+    { targetUrl: 'https://example.com/', tags: ['a', 'b'] },
+    { of },
+  );
+  const id = created.code?.id ?? '';
+  const { rows } = await pool().query<{ id: string }>('select id from tags where account_id = $1 order by name', [
+    of.id,
+  ]);
+  const [a = '', b = ''] = rows.map((row) => row.id);
+  await transaction(pool(), (tx) => labelledCodes.changed(tx, of.id, 'tag', a));
+
+  await transaction(pool(), async (deletion) => {
+    await labelledCodes.changed(deletion, of.id, 'tag', b);
+    await deletion.query('delete from code_tags where code_id = $1 and tag_id = $2', [decodeId('qr', id), b]);
+    startAnnouncements();
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await pool().query(waiting)).rowCount, { timeout: 10_000 }).toBe(1);
+  });
+  const { code } = await call(CodesService.method.getCode, { id }, { of });
+  expect(code).toMatchObject({ version: 3n, tags: ['a'] });
+  await expect.poll(() => lastEvent(id), { timeout: 10_000 }).toMatchObject({ version: 3, tags: ['a'] });
+});

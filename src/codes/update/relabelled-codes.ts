@@ -1,0 +1,136 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Logger } from 'pino';
+import { type Notifications, notifying } from '../../../common/postgres/notifications.ts';
+import { first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { columnsOf, listed } from '../../db/columns.ts';
+import { codeEvent } from '../../events/events.ts';
+import { copyToOutbox } from '../../events/outbox.ts';
+import type { LabelledCodes } from '../../taxonomy/labelled-codes.ts';
+import { CHANGED, scannedCodeFrom } from '../code-row.ts';
+import { RelabelledCodeEntity } from '../entities.ts';
+import { lockCodes } from '../find-code.ts';
+
+/** Codes announced per transaction. */
+const MAX_CODES = 500;
+/** How long announcing them may take, in ms: many times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
+const ANNOUNCING_MS = 20_000;
+/** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
+const POLL_MS = 1_000;
+
+const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
+
+/**
+ * Increments the versions of a label's codes and queues the codes for their announcement. A code that is queued already
+ * is announced once for all its changes. Codes are locked in the order of their ids, as in `deleteAccountCodes`, so
+ * that two transactions cannot deadlock; deleted ones too, so that a code that is restored meanwhile is either announced
+ * here, or restored with its changed label. `labelled`: the condition for the codes of label $2.
+ */
+const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
+  statement(
+    `codes_${field}_changed`,
+    `with labelled as materialized (
+       select id, deleted_at from codes where account_id = $1 and ${labelled} order by id desc for no key update
+     ), changed as (
+       update codes c set ${CHANGED} from labelled
+       where c.account_id = $1 and c.id = labelled.id and labelled.deleted_at is null
+       returning c.account_id, c.id
+     ), recorded as (
+       insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
+       on conflict (account_id, code_id) do update
+       set changed = array(select distinct unnest(relabelled_codes.changed || excluded.changed) order by 1)
+     )
+     select ${notifying('labels')} from changed limit 1`,
+  );
+
+/** Indexes: codes_filed, codes_pkey. */
+const folderChanged = labelChanged('folder', 'folder_id = $2');
+
+/** Indexes: code_tags_by_tag, codes_pkey. */
+const tagChanged = labelChanged('tags', 'id in (select code_id from code_tags where tag_id = $2)');
+
+/** Includes deleted codes, which may be restored. Index: codes_filed. */
+const moveToFolder = statement(
+  'codes_move_to_folder',
+  'update codes set folder_id = $3 where folder_id = $2 and account_id = $1',
+);
+
+/** Updates the codes of labels for the taxonomy module. */
+export const labelledCodes: LabelledCodes = {
+  async changed(tx, accountId, kind, label) {
+    await run(tx, kind === 'folder' ? folderChanged : tagChanged, [accountId, label]);
+  },
+  async moveToFolder(tx, accountId, from, to) {
+    await run(tx, folderChanged, [accountId, from]);
+    await run(tx, moveToFolder, [accountId, from, to]);
+  },
+};
+
+/** The next queued codes, all of one account. Index: relabelled_codes_pkey. */
+const next = statement<{ account_id: string; ids: string[] }>(
+  'codes_next_relabelled',
+  `select account_id, array_agg(code_id) as ids
+   from (select account_id, code_id from relabelled_codes
+         where account_id = (select account_id from relabelled_codes order by account_id limit 1)
+         order by account_id, code_id limit ${MAX_CODES}) as first_codes
+   group by account_id`,
+);
+
+/** Index: relabelled_codes_pkey. */
+const dequeue = statement<{ code_id: string; changed: string[] }>(
+  'codes_take_relabelled',
+  'delete from relabelled_codes where account_id = $1 and code_id = any($2::uuid[]) returning code_id, changed',
+);
+
+/**
+ * Starts publishing `qr.updated` events of codes whose folder or tag was renamed, merged or deleted, each with the
+ * current state of the code, 500 in a transaction. Routes are not published, because they are unchanged. Any number of
+ * processes may do this.
+ */
+export function startRelabelledAnnouncements(options: {
+  pool: Pool;
+  notifications: Notifications;
+  platformUrl: string;
+  logger: Logger;
+}): { stop(): Promise<void> } {
+  const { pool, notifications, platformUrl, logger } = options;
+  const bell = notifications.bell('labels', POLL_MS);
+  const announce = () => transactionWithin(pool, ANNOUNCING_MS, (tx) => announceSome(tx, platformUrl));
+  let stopping = false;
+  const running = (async () => {
+    while (!stopping) {
+      try {
+        while (!stopping && (await announce()));
+        if (!stopping) await bell.wait();
+      } catch (error) {
+        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');
+        if (!stopping) await bell.wait(POLL_MS);
+      }
+    }
+  })();
+  return {
+    async stop() {
+      stopping = true;
+      bell.ring();
+      await running;
+    },
+  };
+}
+
+/** Announces the next codes of an account; returns whether there were any. */
+async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolean> {
+  const queued = await first(tx, next);
+  if (!queued) return false;
+  const { account_id: accountId, ids } = queued;
+  // Locked, so that the event of a later change is published later. Codes are locked before their rows of
+  // `relabelled_codes`, as in changes of labels, to avoid deadlocks.
+  const rows = await lockCodes(tx, accountId, ids);
+  const dequeued = await run(tx, dequeue, [accountId, ids]);
+  const changed = new Map(dequeued.map((row) => [row.code_id, row.changed]));
+  // Another process may have announced some meanwhile; deleted codes have already been announced as such.
+  const announced = rows.filter((row) => row.deleted_at === null && changed.has(row.id));
+  await copyToOutbox(tx, announced, (row) => {
+    const change = { type: 'qr.updated', changed: changed.get(row.id) ?? [] } as const;
+    return [codeEvent(accountId, scannedCodeFrom(row, platformUrl), change)];
+  });
+  return true;
+}
