@@ -13,9 +13,9 @@ import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
-import { changeEndpoint } from './change-endpoint.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
-import { readEndpointUrl } from './endpoint-url.ts';
+import { changeEndpoint } from './endpoints/change-endpoint.ts';
+import { readEndpointUrl } from './endpoints/endpoint-url.ts';
 import {
   endpointMessage,
   endpointUuid,
@@ -26,7 +26,7 @@ import {
   lockEndpoint,
   readEvents,
   rotateSecret,
-} from './endpoints.ts';
+} from './endpoints/endpoints.ts';
 import type { EndpointEntity } from './entities.ts';
 import type { Seal } from './seal.ts';
 import { newSecret } from './signature.ts';

@@ -2,10 +2,10 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log } from '../../common/log/log.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
-import { startDeliverer } from './deliverer.ts';
 import { startFanOut } from './fan-out.ts';
-import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
 import type { Seal } from './seal.ts';
+import { startDeliverer } from './sending/deliverer.ts';
+import { guardedConnect, unguardedConnect } from './sending/guarded-connect.ts';
 import { startUpkeep } from './upkeep.ts';
 
 export interface WebhooksOptions {

@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
-import { deleteFullBudgets } from './attempt-budgets.ts';
-import { disableIdle } from './disable-policy.ts';
 import type { Seal } from './seal.ts';
+import { deleteFullBudgets } from './sending/attempt-budgets.ts';
+import { disableIdle } from './sending/disable-policy.ts';
 
 /** Retention of finished deliveries and their attempts: longer than the topic retains their events. */
 const RETENTION_MS = 90 * 86_400_000;

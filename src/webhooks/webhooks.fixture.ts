@@ -12,7 +12,7 @@ import { ormTransaction } from '../db/orm-transaction.ts';
 import { entities } from '../entities.ts';
 import { cloudEvent, type EventType } from '../events/cloud-event.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
-import { insertEndpoint } from './endpoints.ts';
+import { insertEndpoint } from './endpoints/endpoints.ts';
 import { type Seal, sealWith } from './seal.ts';
 import { webhooksService } from './service.ts';
 import { newSecret } from './signature.ts';

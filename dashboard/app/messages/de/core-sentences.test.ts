@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DOMAIN_PROBLEMS } from '../../../../src/domains/problems.ts';
-import { DISABLE_REASONS } from '../../../../src/webhooks/disable-reasons.ts';
+import { DISABLE_REASONS } from '../../../../src/webhooks/endpoints/disable-reasons.ts';
 import { coreSentence } from './core-sentences.ts';
 
 const ENGLISH = /\b(the|it|its|is|has|no|not|to|a|and|was|for|yet|only|all)\b/i;

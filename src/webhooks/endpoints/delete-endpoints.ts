@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { run, statement } from '../../common/postgres/sql.ts';
+import { run, statement } from '../../../common/postgres/sql.ts';
 
 /**
  * Index: webhook_endpoints_of_account. Foreign keys delete the deliveries and attempts. Endpoints are locked in the

@@ -2,16 +2,16 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { failure } from '../../common/contract/errors.ts';
-import { decodeId, encodeId } from '../../common/contract/ids.ts';
-import { expectBelowLimit } from '../../common/contract/limits.ts';
-import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
-import { type Endpoint, EndpointSchema } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { lockAccount } from '../access/lock-account.ts';
-import type { Database } from '../db/database.ts';
-import { connectionOf } from '../db/orm-transaction.ts';
-import { EVENT_TYPES, type EventType } from '../events/cloud-event.ts';
-import { EndpointEntity } from './entities.ts';
+import { failure } from '../../../common/contract/errors.ts';
+import { decodeId, encodeId } from '../../../common/contract/ids.ts';
+import { expectBelowLimit } from '../../../common/contract/limits.ts';
+import { first, type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import { type Endpoint, EndpointSchema } from '../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { lockAccount } from '../../access/lock-account.ts';
+import type { Database } from '../../db/database.ts';
+import { connectionOf } from '../../db/orm-transaction.ts';
+import { EVENT_TYPES, type EventType } from '../../events/cloud-event.ts';
+import { EndpointEntity } from '../entities.ts';
 
 /** Index: webhook_endpoints_pkey. The ORM has no lock mode that allows concurrent inserts of deliveries. */
 const lock = statement(

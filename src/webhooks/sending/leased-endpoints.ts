@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { encodeId } from '../../common/contract/ids.ts';
+import { encodeId } from '../../../common/contract/ids.ts';
+import type { Seal } from '../seal.ts';
 import type { Capacity, DueDelivery, LeasedEndpointRow } from './queue.ts';
-import type { Seal } from './seal.ts';
 
 /** An endpoint that this process leases. */
 export interface LeasedEndpoint {

@@ -1,11 +1,11 @@
 import { Webhook } from 'standardwebhooks';
 import { Agent } from 'undici';
 import { afterAll, expect, test } from 'vitest';
-import { freePort } from '../../local/free-port.ts';
+import { freePort } from '../../../local/free-port.ts';
+import { ACCEPT, HANG, type Responder, startReceiver } from '../receiver.fixture.ts';
+import { newSecret } from '../signature.ts';
 import { attempt } from './attempt.ts';
 import { unguardedConnect } from './guarded-connect.ts';
-import { ACCEPT, HANG, type Responder, startReceiver } from './receiver.fixture.ts';
-import { newSecret } from './signature.ts';
 
 const agent = new Agent({ connect: unguardedConnect(), connections: null });
 afterAll(() => agent.destroy());

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { promptStatement, run, statement } from '../../common/postgres/sql.ts';
+import { promptStatement, run, statement } from '../../../common/postgres/sql.ts';
 
 // Endpoints that are failing, or have never responded successfully, could be used to flood a third party's host. So an
 // account has a budget of attempts to such endpoints for each host: a burst of as many as it may have endpoints, then

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Dns, startDns } from '../../test/harness/dns.ts';
+import { type Dns, startDns } from '../../../test/harness/dns.ts';
+import { isPublicAddress } from '../public-address.ts';
+import { newSecret } from '../signature.ts';
 import { attempt, type Outcome } from './attempt.ts';
 import { guardedConnect } from './guarded-connect.ts';
-import { isPublicAddress } from './public-address.ts';
-import { newSecret } from './signature.ts';
 
 const REJECTED = 'The address is not on the public Internet.';
 const PUBLIC = '93.184.215.14';

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { first, promptStatement, run, statement, transactionWithin } from '../../common/postgres/sql.ts';
-import { TEST_EVENT } from './deliveries.ts';
+import { first, promptStatement, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { TEST_EVENT } from '../deliveries.ts';
 import { PROBE_INTERVAL_S } from './schedule.ts';
 
 // Processes lease endpoints and not deliveries. Only the holder of the lease delivers to an endpoint, which bounds the

@@ -1,13 +1,13 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { decodeId } from '../../common/contract/ids.ts';
-import { transaction } from '../../common/postgres/sql.ts';
-import { isUnavailable } from '../../common/postgres/unavailable.ts';
-import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
-import { openDatabase } from '../db/database.ts';
-import { entities } from '../entities.ts';
+import { decodeId } from '../../../common/contract/ids.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
+import { isUnavailable } from '../../../common/postgres/unavailable.ts';
+import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
+import { openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
+import { webhooksFixture } from '../webhooks.fixture.ts';
 import { disableAndAudit } from './disable-policy.ts';
-import { webhooksFixture } from './webhooks.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
 const logger = pino({ level: 'silent' });

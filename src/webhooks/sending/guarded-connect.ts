@@ -1,8 +1,8 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
+import { isPublicAddress } from '../public-address.ts';
 import { acceptContinue } from './accept-continue.ts';
-import { isPublicAddress } from './public-address.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Of each query to each name server. */

@@ -1,15 +1,15 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { buildConnector } from 'undici';
-import { newUuid } from '../../common/contract/ids.ts';
-import type { Notifications } from '../../common/postgres/notifications.ts';
-import { pause } from '../../common/runtime/pause.ts';
-import { throttledFailures } from '../../common/runtime/throttled-report.ts';
+import { newUuid } from '../../../common/contract/ids.ts';
+import type { Notifications } from '../../../common/postgres/notifications.ts';
+import { pause } from '../../../common/runtime/pause.ts';
+import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
+import type { Seal } from '../seal.ts';
 import { TIMEOUT_MS } from './attempt.ts';
 import { completedAttempts } from './completed-attempts.ts';
 import { isThrottled, leasedEndpoints } from './leased-endpoints.ts';
 import { queueOf } from './queue.ts';
-import type { Seal } from './seal.ts';
 import { createSender } from './sender.ts';
 
 /** Sends pending deliveries. */

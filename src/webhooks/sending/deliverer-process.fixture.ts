@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { pino } from 'pino';
-import { listen } from '../../common/postgres/notifications.ts';
+import { listen } from '../../../common/postgres/notifications.ts';
+import { sealWith } from '../seal.ts';
 import { startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
-import { sealWith } from './seal.ts';
 
 /** Runs a deliverer in a process of its own, which a test kills. */
 const [url = '', secretKey = '', leaseMs = ''] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 import { type Dispatcher, request } from 'undici';
+import { signatures } from '../signature.ts';
 import { AddressRejected } from './guarded-connect.ts';
-import { signatures } from './signature.ts';
 
 /** Time limit of an attempt, until the response body has arrived. Source: docs/contract.md, "Events". */
 export const TIMEOUT_MS = 15_000;

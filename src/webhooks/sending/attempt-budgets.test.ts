@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { newUuid } from '../../common/contract/ids.ts';
+import { newUuid } from '../../../common/contract/ids.ts';
+import { webhooksFixture } from '../webhooks.fixture.ts';
 import { deleteFullBudgets, refundBudgets, spendBudgets } from './attempt-budgets.ts';
-import { webhooksFixture } from './webhooks.fixture.ts';
 
 const HOST = 'hooks.example.com';
 const { pool } = await webhooksFixture();

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { failure } from '../../common/contract/errors.ts';
-import { isPublicAddress } from './public-address.ts';
+import { failure } from '../../../common/contract/errors.ts';
+import { isPublicAddress } from '../public-address.ts';
 
 /** Longest URL, in characters. */
 const MAX_CHARACTERS = 2_048;
