@@ -51,7 +51,7 @@ const compact = statement<{ more: boolean }>(
 
 /** Tombstones are kept for a day, for followers that were disconnected for less. Index: log_records_tombstones. */
 const deleteTombstones = statement<{ more: boolean }>(
-  'log_forget_tombstones',
+  'log_delete_tombstones',
   `with ${TURN}, forgotten as materialized (
      select records.ctid from turn, log_records records
      where mine and compacted and value is null and at < now() - interval '1 day' limit ${STEP}

@@ -48,7 +48,10 @@ export function promptQuery(text: string): { readonly text: string; readonly que
 const BEGIN = promptQuery('begin');
 const ROLLBACK = promptQuery('rollback');
 
-/** Declares a statement. `name` is unique in the process and at most 63 bytes long. */
+/**
+ * Declares a statement. `name`: that of the module, then what the statement does, as in `codes_find`; unique in the process
+ * and at most 63 bytes long. Metrics and traces show it.
+ */
 export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {
   return { name, text };
 }

@@ -17,7 +17,7 @@ const RENEW_MS = 60_000;
 
 /** Index: accounts_to_clear. */
 const leaseDue = statement<Closed>(
-  'accounts_take_due',
+  'accounts_lease_due',
   `update accounts set clear_at = now() + ${LEASE}
    where id = (select id from accounts where clear_at <= now() order by clear_at limit 1 for update skip locked)
    returning id, delete_data`,
@@ -25,7 +25,7 @@ const leaseDue = statement<Closed>(
 
 /** Index: accounts_pkey. */
 const lease = statement<Closed>(
-  'accounts_take',
+  'accounts_lease',
   `update accounts set clear_at = now() + ${LEASE} where id = $1 and closed_at is not null returning id, delete_data`,
 );
 

@@ -34,7 +34,7 @@ const list = statement<{ key: Buffer | null; ended_at: Date; as_of: Date }>(
 
 /** Index: ended_sessions_age. */
 const forget = statement(
-  'accounts_forget_ended_sessions',
+  'accounts_delete_ended_sessions',
   `delete from ended_sessions where ended_at < now() - interval '24 hours'`,
 );
 

@@ -11,7 +11,7 @@ const ROUTED = ROUTED_COLUMNS.join(', ');
 
 /** Raises the versions of the next codes of any account. Indexes: codes_short_code_key, codes_pkey. */
 const raiseVersions = statement<RoutedCode>(
-  'codes_lift_versions',
+  'codes_raise_versions',
   `update codes set version = greatest(version + $2, (extract(epoch from now()) * 1000)::bigint)
    where (account_id, id) in (
      select account_id, id from codes where short_code > $1 order by short_code limit ${MAX_CODES} for update
@@ -24,13 +24,13 @@ const raiseVersions = statement<RoutedCode>(
  * Index: codes_short_code_key.
  */
 const lockRouted = statement<RoutedCode>(
-  'codes_hold_routed',
+  'codes_lock_routed',
   `select ${ROUTED} from codes where short_code = any($1::text[]) order by short_code for no key update`,
 );
 
 /** Locks the next codes of any account, in the order of short codes. Index: codes_short_code_key. */
 const lockNextRouted = statement<RoutedCode>(
-  'codes_hold_next_routed',
+  'codes_lock_next_routed',
   `select ${ROUTED} from codes where short_code > $1 order by short_code limit ${MAX_CODES} for no key update`,
 );
 

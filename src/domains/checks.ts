@@ -34,7 +34,7 @@ interface DueRow {
  * often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_due.
  */
 const leaseDue = promptStatement<DueRow>(
-  'domains_take_due',
+  'domains_lease_due',
   `update domains set check_at = ${nextCheck('1 minute')}
    where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
    returning id, account_id, hostname, token, state`,

@@ -5,8 +5,8 @@ import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
-const lift = statement(
-  'domains_lift_versions',
+const raiseVersions = statement(
+  'domains_raise_versions',
   `select setval('domain_versions',
      greatest(nextval('domain_versions') + $1::bigint, (extract(epoch from now()) * 1000)::bigint))`,
 );
@@ -30,7 +30,7 @@ export function republishDomains({ orm }: Database, versionOffset: number): Prom
   return ormTransaction(orm, async (em) => {
     const tx = connectionOf(em);
     await run(tx, lock);
-    if (versionOffset > 0) await run(tx, lift, [versionOffset]);
+    if (versionOffset > 0) await run(tx, raiseVersions, [versionOffset]);
     return publish(em);
   });
 }

@@ -6,20 +6,20 @@ import { removeAccount } from './archive/archive-file.ts';
 import { foldIncrements } from './rollups/fold.ts';
 
 const insertRequest = statement(
-  'request_scan_deletion',
+  'scans_request_deletion',
   `insert into scan_deletions (account_id, asked_at) values ($1, now())
    on conflict (account_id) do update set asked_at = excluded.asked_at`,
 );
 
 /** Index: scan_totals_of_account. */
 const listCodes = statement<{ code_id: string }>(
-  'delete_scans_of',
+  'scans_list_codes_to_delete',
   'select code_id from scan_totals where account_id = $1 order by code_id',
 );
 
 /** Index: primary key of scan_days; the updated column is in no index. */
 const enterDeleted = statement(
-  'enter_deleted_scans',
+  'scans_enter_deleted',
   `insert into scan_ledger as l (day, partition, deleted)
    select day, -1, scans from scan_days where code_id = $1 order by day
    on conflict (day, partition) do update set deleted = l.deleted + excluded.deleted`,
@@ -27,42 +27,42 @@ const enterDeleted = statement(
 
 /** Indexes: scans_of_code in each month, and primary keys; in the order in which recorders write. */
 const deletionsOfCode = [
-  statement('delete_scans_of_code', 'delete from scans where code_id = $1'),
+  statement('scans_delete_of_code', 'delete from scans where code_id = $1'),
   // Visitors of earlier days are deleted already or within the hour.
   statement(
-    'delete_visitors_of_code',
+    'scans_delete_visitors_of_code',
     `delete from scan_visitors
      where day = any(array(select (now() at time zone 'utc')::date + generate_series(-2, 1))) and code_id = $1`,
   ),
   // A trigger deletes the days' counters of targets.
-  statement('delete_days_of_code', 'delete from scan_days where code_id = $1'),
-  statement('delete_hours_of_code', 'delete from scan_hours where code_id = $1'),
-  statement('delete_values_of_code', 'delete from scan_values where code_id = $1'),
-  statement('delete_total_of_code', 'delete from scan_totals where code_id = $1'),
+  statement('scans_delete_days_of_code', 'delete from scan_days where code_id = $1'),
+  statement('scans_delete_hours_of_code', 'delete from scan_hours where code_id = $1'),
+  statement('scans_delete_values_of_code', 'delete from scan_values where code_id = $1'),
+  statement('scans_delete_total_of_code', 'delete from scan_totals where code_id = $1'),
 ];
 
 const readClock = statement<{ now: string }>(
-  'scan_deletion_time',
+  'scans_read_clock',
   `select (clock_timestamp() at time zone 'utc')::text as now`,
 );
 const listNewArchives = statement<Pick<Archive, 'month' | 'part'>>(
-  'scan_archives_to_delete_from',
+  'scans_list_new_archives',
   `select to_char(month, 'YYYY-MM') as month, part from scan_archives
    where archived_at >= coalesce((select done_at from scan_deletions where account_id = $1), '-infinity')
    order by 1, 2`,
 );
 /** Index: scan_archives_pkey. */
 const findArchive = statement<Archive>(
-  'scan_archive_to_delete_from',
+  'scans_find_archive',
   `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
    where month = $1 and part = $2`,
 );
 const countArchive = statement(
-  'count_scan_archive',
+  'scans_count_archive',
   'update scan_archives set scans = $3 where month = $1 and part = $2',
 );
 const finish = statement(
-  'finish_scan_deletion',
+  'scans_finish_deletion',
   `update scan_deletions set done_at = $2::timestamp at time zone 'utc' where account_id = $1`,
 );
 
@@ -93,7 +93,7 @@ export async function deleteAccountScans(pool: Pool, folder: string, accountId: 
 }
 
 const listUnfinished = statement<{ account_id: string }>(
-  'unfinished_scan_deletions',
+  'scans_list_unfinished_deletions',
   'select account_id from scan_deletions where done_at is null or done_at < asked_at',
 );
 

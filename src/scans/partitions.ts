@@ -26,7 +26,7 @@ export function partitionOf(month: string): string {
 
 /** System catalog: one row per month. */
 const listMonths = statement<{ month: string }>(
-  'scan_months',
+  'scans_list_months',
   `select replace(substr(relname, 7), '_', '-') as month from pg_inherits join pg_class c on c.oid = inhrelid
    where inhparent = 'scans'::regclass order by 1`,
 );

@@ -6,11 +6,11 @@ import { FOLDER, type LabelKind, lockLabels } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
 
 /** Index: code_tags_by_tag. */
-const deleteAssignments = statement('taxonomy_unlabel', 'delete from code_tags where tag_id = $1');
+const deleteAssignments = statement('taxonomy_delete_assignments', 'delete from code_tags where tag_id = $1');
 
 /** Removes the first tag from codes that have both. Indexes: code_tags_by_tag, code_tags_pkey. */
 const deleteDuplicates = statement(
-  'taxonomy_drop_doubles',
+  'taxonomy_delete_duplicates',
   `delete from code_tags gone
    where gone.tag_id = $1 and exists (select from code_tags kept where kept.code_id = gone.code_id and kept.tag_id = $2)`,
 );

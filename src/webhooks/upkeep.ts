@@ -13,7 +13,7 @@ const BATCH_SIZE = 1_000;
 
 /** Index: webhook_deliveries_pkey. Ids are in the order of creation. */
 const deleteExpired = statement<{ id: string }>(
-  'webhooks_forget_old',
+  'webhooks_delete_expired',
   `delete from webhook_deliveries where id in (
      select id from webhook_deliveries where id < $1 and status <> 'pending' order by id limit ${BATCH_SIZE}
      for update skip locked
@@ -22,14 +22,14 @@ const deleteExpired = statement<{ id: string }>(
 
 /** Scans all endpoints, once an hour. */
 const sealedWithOtherKey = statement<{ id: string; secret: Buffer; former_secret: Buffer | null }>(
-  'webhooks_sealed_before',
+  'webhooks_sealed_with_other_key',
   `select id, secret, former_secret from webhook_endpoints
    where substring(secret for 4) <> $1 or substring(former_secret for 4) <> $1`,
 );
 
 /** Index: webhook_endpoints_pkey. Does nothing if the secret was rotated meanwhile. */
 const replaceSealed = statement(
-  'webhooks_seal_again',
+  'webhooks_replace_sealed',
   'update webhook_endpoints set secret = $3, former_secret = $4 where id = $1 and secret = $2',
 );
 

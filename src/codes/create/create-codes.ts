@@ -43,13 +43,13 @@ const insert = statement<{ id: string }>(
 );
 
 const insertTags = statement(
-  'codes_label_many',
+  'codes_insert_tags_many',
   'insert into code_tags (code_id, tag_id) select * from unnest($1::uuid[], $2::uuid[]) as t (code_id, tag_id)',
 );
 
 /** Index: code_counts_pkey. */
 const reserve = statement<{ used: string; taken: string }>(
-  'codes_take_room',
+  'codes_reserve',
   `update code_counts
    set live = live + case when $3::bigint is null then $2 else greatest(0, least($2, $3 - live)) end
    where account_id = $1
@@ -72,7 +72,7 @@ export async function reserveCodes(tx: PoolClient, account: Account, count: numb
 
 /** Index: code_counts_pkey. */
 const incrementListed = statement(
-  'codes_list_many',
+  'codes_increment_listed',
   'update code_counts set listed = listed + $2 where account_id = $1',
 );
 

@@ -30,7 +30,7 @@ export async function resolveNewCodeLabels(
 }
 
 const insert = statement(
-  'codes_label',
+  'codes_insert_tags',
   `insert into code_tags (code_id, tag_id) select $1, id from unnest($2::uuid[]) as t (id)`,
 );
 

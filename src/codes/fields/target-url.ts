@@ -19,7 +19,7 @@ const PROBLEMS: Readonly<Record<WebAddressProblem, string>> = {
 
 /** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
 const verifiedHosts = statement<{ hostname: string }>(
-  'codes_known_hosts',
+  'codes_verified_hosts',
   'select hostname from verified_hostnames where hostname = any($1)',
 );
 

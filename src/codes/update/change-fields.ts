@@ -30,7 +30,7 @@ const update = statement(
 
 /** Index: code_tags_pkey. */
 const changeTags = statement(
-  'codes_relabel_all',
+  'codes_change_tags',
   `with dropped as (
      delete from code_tags where code_id = any($1::uuid[]) and tag_id = any($3::uuid[])
    )

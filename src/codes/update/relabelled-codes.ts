@@ -77,7 +77,7 @@ const next = statement<{ account_id: string; ids: string[] }>(
 
 /** Index: relabelled_codes_pkey. */
 const dequeue = statement<{ code_id: string; changed: string[] }>(
-  'codes_take_relabelled',
+  'codes_dequeue_relabelled',
   'delete from relabelled_codes where account_id = $1 and code_id = any($2::uuid[]) returning code_id, changed',
 );
 

@@ -44,7 +44,7 @@ const update = statement<ScannedCodeRow>(
 
 /** Index: code_tags_pkey. */
 const replaceTags = statement(
-  'codes_relabel',
+  'codes_replace_tags',
   `with wanted as (select unnest($2::uuid[]) as tag_id),
    dropped as (
      delete from code_tags where code_id = $1 and tag_id not in (select tag_id from wanted)

@@ -61,11 +61,11 @@ export async function lockArchives(tx: PoolClient): Promise<void> {
 }
 
 const findNextPart = statement<{ part: number }>(
-  'next_scan_archive',
+  'scans_find_next_archive',
   'select (coalesce(max(part), 0) + 1)::integer as part from scan_archives where month = $1',
 );
 const enterArchive = statement(
-  'enter_scan_archive',
+  'scans_enter_archive',
   'insert into scan_archives (month, part, scans, archived_at) values ($1, $2, $3, clock_timestamp())',
 );
 
@@ -103,16 +103,16 @@ function detach(pool: Pool, month: string): Promise<void> {
 }
 
 const listInTables = statement<Pick<Archive, 'month' | 'part'>>(
-  'scan_archives_in_tables',
+  'scans_list_archives_in_tables',
   `select to_char(month, 'YYYY-MM') as month, part from scan_archives where file is null order by 1, 2`,
 );
 /** Index: scan_archives_pkey. */
 const scansInTable = statement<Pick<Archive, 'scans'>>(
-  'scan_archive_in_table',
+  'scans_count_in_table',
   'select scans::float8 as scans from scan_archives where month = $1 and part = $2 and file is null',
 );
 const nameFile = statement(
-  'name_scan_archive_file',
+  'scans_name_archive_file',
   'update scan_archives set file = $3 where month = $1 and part = $2',
 );
 
@@ -142,7 +142,7 @@ function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' |
 }
 
 const listArchives = statement<Archive>(
-  'scan_archives',
+  'scans_list_archives',
   `select to_char(month, 'YYYY-MM') as month, part, file, scans::float8 as scans from scan_archives
    where month between $1 and $2 order by 1, 2`,
 );

@@ -62,7 +62,7 @@ const compare = statement<
       all_counted: number;
     }
 >(
-  'audit_scans',
+  'scans_audit',
   `with archived as materialized (
      select month, sum(scans) as scans from scan_archives
      where month between date_trunc('month', $1::date) and $2::date

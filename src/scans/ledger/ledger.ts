@@ -46,7 +46,7 @@ export interface Ledger {
 
 /** Index: primary key; the updated column is in no index. */
 const lock = statement<{ position: string }>(
-  'scan_position',
+  'scans_lock_position',
   `insert into scan_positions as p values ($1, 0)
    on conflict (partition) do update set position = p.position
    returning position`,
@@ -54,7 +54,7 @@ const lock = statement<{ position: string }>(
 
 /** Indexes: primary keys, all three; the updated columns are in no index. */
 const enterDays = statement(
-  'enter_scan_ledger',
+  'scans_enter_ledger',
   `with advanced as (
      insert into scan_positions values ($1, $2)
      on conflict (partition) do update set position = excluded.position
@@ -66,7 +66,7 @@ const enterDays = statement(
        dead_lettered = l.dead_lettered + excluded.dead_lettered, deleted = l.deleted + excluded.deleted`,
 );
 const enterGateways = statement(
-  'enter_scan_gateways',
+  'scans_enter_gateways',
   `insert into scan_gateways as g (gateway, day, answered, lost, published)
    select gateway, day, max(answered), max(lost), max(published)
    from unnest($1::text[], $2::date[], $3::bigint[], $4::bigint[], $5::bigint[])
@@ -119,7 +119,7 @@ export async function writeEntry(on: Queryable, { partition, position, days, gat
 
 /** Indexes: primary keys, one range each. */
 const read = statement<Ledger>(
-  'read_scan_ledger',
+  'scans_read_ledger',
   `select coalesce(sum(answered), 0)::float8 as answered, coalesce(sum(answered - lost), 0)::float8 as spooled,
           coalesce(sum(published), 0)::float8 as published, l.*
    from scan_gateways right join (
@@ -139,7 +139,7 @@ export async function readLedger(on: Queryable, { from, to }: { from: number; to
 
 /** The whole table: one row per partition. */
 const listPositions = statement<{ partition: number; position: string }>(
-  'read_scan_positions',
+  'scans_list_positions',
   'select partition, position from scan_positions',
 );
 

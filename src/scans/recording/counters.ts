@@ -37,7 +37,7 @@ function counters<Entity>(
     table,
     columns,
     increment: statement(
-      `increment_${table}`,
+      `scans_increment_${table}`,
       `insert into ${table} as t (${listed(columns)}) select * from unnest(${arrayParameters(columns)})
        on conflict (${key.join(', ')}) do update set ${increments.join(', ')}`,
     ),
@@ -60,7 +60,7 @@ const TOTALS = counters<ScanTotalEntity>('scan_totals', ScanTotalEntity, ['code_
  * Index: primary key, one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
  */
 const findExcessReferrers = statement<{ index: number }>(
-  'excess_referrers',
+  'scans_find_excess_referrers',
   `select ordinality::integer - 1 as index
    from unnest($1::uuid[], $2::date[], $3::text[]) with ordinality as seen (code_id, day, value, ordinality)
    where case

@@ -7,14 +7,14 @@ import type { DerivedScan } from './derive.ts';
 
 /** Index: primary key. */
 const findDeletions = statement<{ account_id: string; requested_ms: number }>(
-  'scan_deletions_of',
+  'scans_find_deletions',
   `select account_id, (extract(epoch from asked_at) * 1000)::float8 as requested_ms from scan_deletions
    where account_id = any($1::uuid[])`,
 );
 
 /** Indexes: primary keys, for each part of the month, the one row of ids whose range includes the scan's. */
 const findArchived = statement<{ id: string }>(
-  'archived_scans_among',
+  'scans_find_archived',
   `select inserted.id
    from unnest($1::uuid[], $2::date[]) as inserted (id, month)
      join scan_archives a using (month)
@@ -28,7 +28,7 @@ const findArchived = statement<{ id: string }>(
 
 /** Index: primary key. */
 const deleteInserted = statement(
-  'discard_inserted_scans',
+  'scans_discard_inserted',
   'delete from scans where (id, scanned_at) in (select * from unnest($1::uuid[], $2::timestamptz[]))',
 );
 

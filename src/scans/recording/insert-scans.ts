@@ -11,7 +11,7 @@ const COLUMNS = columnsOf(ScanEntity);
 
 /** Index: primary key. An existing id is left unchanged and not returned. */
 const insert = statement<{ id: string }>(
-  'insert_scans',
+  'scans_insert',
   `insert into scans (${listed(COLUMNS)})
    select * from unnest(${arrayParameters(COLUMNS)})
    on conflict do nothing

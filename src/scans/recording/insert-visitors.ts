@@ -6,7 +6,7 @@ import type { DerivedScan } from './derive.ts';
 
 /** Index: primary key. */
 const insert = statement<{ code_day: string; visitor: string }>(
-  'insert_visitors',
+  'scans_insert_visitors',
   `insert into scan_visitors (day, code_id, visitor)
    select * from unnest($1::date[], $2::uuid[], $3::bigint[])
    on conflict do nothing

@@ -14,7 +14,7 @@ import { insertVisitors } from './insert-visitors.ts';
 
 /** Index: primary key, one lookup per code and day. */
 const findKnownDays = statement<{ code_day: string }>(
-  'known_scan_days',
+  'scans_find_known_days',
   `select code_id || ' ' || to_char(day, 'YYYY-MM-DD') as code_day
    from unnest($1::uuid[], $2::date[]) as requested (code_id, day) join scan_days using (code_id, day)`,
 );

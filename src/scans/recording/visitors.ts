@@ -10,18 +10,18 @@ const GRACE_MS = 2 * 3_600_000;
 const DELETE_BATCH = 20_000;
 
 const proposeSalt = promptStatement(
-  'propose_salt',
+  'scans_propose_salt',
   'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
 );
 /** Index: primary key. */
 const findSalt = promptStatement<{ salt: string }>(
-  'read_salt',
+  'scans_find_salt',
   `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
 );
-const deleteSalts = statement('destroy_salts', 'delete from visitor_salts where day < $1');
+const deleteSalts = statement('scans_delete_salts', 'delete from visitor_salts where day < $1');
 /** Index: primary key, whose first column is the day. */
 const deleteVisitors = statement<{ deleted: number }>(
-  'delete_past_visitors',
+  'scans_delete_past_visitors',
   `with deleted as (
      delete from scan_visitors
      where ctid = any(array(select ctid from scan_visitors where day < $1 limit ${DELETE_BATCH}))

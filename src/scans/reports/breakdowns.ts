@@ -46,7 +46,7 @@ const codeEdge = (since: string, until: string, sign: string) => `
  * always up to date, so increments count for weeks only. A join with a list of edges would read all days of the code.
  */
 const readCodeValues = statement<ValueRow>(
-  'read_scan_values',
+  'scans_read_values',
   `with counted as (
      ${BY_NAME}
      from (
@@ -71,7 +71,7 @@ const accountEdge = (since: string, until: string, sign: string) => `
        from scan_rollups where subject_id = $1 and days = 1 and start between ${since} and ${until}`;
 /** Indexes: scan_rollups_of_subject, scan_increments_of_code. */
 const readAccountValues = statement<ValueRow>(
-  'read_scan_account_values',
+  'scans_read_account_values',
   `with counted as (
      ${BY_NAME}
      from (
@@ -92,7 +92,7 @@ const DAY_VALUES = `
    group by dimension, value`;
 /** Partial days are counted from the scans themselves. Index: scans_of_code, two ranges per code. */
 const readValuesByHour = statement<ValueRow>(
-  'read_scan_values_by_hour',
+  'scans_read_values_by_hour',
   `with counted as (
      select dimension, value, sum(scans) as scans
      from (

@@ -9,7 +9,7 @@ export const SCAN_COUNT = `
 
 /** Index: primary key. */
 const readTotals = statement<{ code_id: string; scans: string }>(
-  'read_scan_totals',
+  'scans_read_totals',
   'select code_id, scans from scan_totals where account_id = $1 and code_id = any($2::uuid[])',
 );
 

@@ -25,7 +25,7 @@ export interface IntervalFigures {
 
 /** Index: scan_totals_of_account. */
 const listScannedCodes = statement<{ code_id: string }>(
-  'scanned_codes',
+  'scans_list_scanned_codes',
   'select code_id from scan_totals where account_id = $1',
 );
 
@@ -33,7 +33,7 @@ const listScannedCodes = statement<{ code_id: string }>(
 export const CODES = 'unnest($2::uuid[]) as c (code_id)';
 
 const readDays = statement<{ start: string; scans: string; unique_scans: string }>(
-  'read_scan_days',
+  'scans_read_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from ${CODES} join scan_days d using (code_id)
    where d.account_id = $1 and d.day between $3 and $4
@@ -41,7 +41,7 @@ const readDays = statement<{ start: string; scans: string; unique_scans: string 
 );
 /** Indexes: scan_rollups_of_subject, scan_increments_of_code. */
 const readAccountDays = statement<{ start: string; scans: string; unique_scans: string }>(
-  'read_scan_account_days',
+  'scans_read_account_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from (
      select start as day, scans, unique_scans from scan_rollups
@@ -52,7 +52,7 @@ const readAccountDays = statement<{ start: string; scans: string; unique_scans: 
    group by day`,
 );
 const readHours = statement<{ start: string; scans: string; unique_scans: string }>(
-  'read_scan_hours',
+  'scans_read_hours',
   `select to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"') as start,
           sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from ${CODES} join scan_hours h using (code_id)

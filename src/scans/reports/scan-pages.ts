@@ -25,14 +25,14 @@ const PAGE_SIZE = 1_000;
 
 /** Index: scans_of_account, from the end of the last page. */
 const listScansOfAccount = statement<StoredScan>(
-  'scans_of_account_after',
+  'scans_list_of_account',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4)
    order by scanned_at, id limit ${PAGE_SIZE}`,
 );
 /** Index: scans_of_code, from the end of the last page. */
 const listScansOfCode = statement<StoredScan>(
-  'scans_of_code_after',
+  'scans_list_of_code',
   `select ${COLUMNS} from scans
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
    order by scanned_at, id limit ${PAGE_SIZE}`,

@@ -35,10 +35,10 @@ const DAYS = `
      from ${CODES} join scan_targets t using (code_id)
      where t.account_id = $1 and t.day between $3 and $4`;
 /** Index: primary key of scan_targets. */
-const readTargets = statement<TargetRow>('read_scan_targets', `with counted as (${DAYS}) ${FOLD}`);
+const readTargets = statement<TargetRow>('scans_read_targets', `with counted as (${DAYS}) ${FOLD}`);
 /** The same, and for partial days the scans themselves. Index: scans_of_code, two ranges per code. */
 const readTargetsByHour = statement<TargetRow>(
-  'read_scan_targets_by_hour',
+  'scans_read_targets_by_hour',
   `with counted as (
      ${DAYS}
      union all

@@ -7,7 +7,7 @@ import { dayOf } from '../days.ts';
  * per code.
  */
 const findNextCodes = statement<{ code_id: string; total: string; scans: string }>(
-  'next_top_codes',
+  'scans_find_next_top_codes',
   `select code_id, total::text as total, scans::text as scans
    from (
      select code_id, scans as total from scan_totals

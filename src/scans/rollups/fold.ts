@@ -17,7 +17,7 @@ const ALWAYS_MERGED = 1_000;
  * folded into.
  */
 const fold = statement<{ taken: number }>(
-  'fold_scan_increments',
+  'scans_fold_increments',
   `with taken as (
      delete from scan_increments where id = any(array(select id from scan_increments order by id limit ${MAX_INCREMENTS}))
      returning *

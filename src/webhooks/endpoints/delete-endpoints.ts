@@ -6,13 +6,13 @@ import { run, statement } from '../../../common/postgres/sql.ts';
  * order in which deliverers lock them.
  */
 const deleteAll = statement(
-  'webhooks_forget',
+  'webhooks_delete_endpoints',
   `delete from webhook_endpoints e
    using (select id from webhook_endpoints where account_id = $1 order by id for update) locked where e.id = locked.id`,
 );
 
 /** Index: webhook_attempt_budgets_pkey. */
-const deleteBudgets = statement('webhooks_forget_budgets', 'delete from webhook_attempt_budgets where account_id = $1');
+const deleteBudgets = statement('webhooks_delete_budgets', 'delete from webhook_attempt_budgets where account_id = $1');
 
 /** Deletes all endpoints of a closed account with their deliveries and budgets. `accountId`: UUID. */
 export async function deleteEndpoints(pool: Pool, accountId: string): Promise<void> {

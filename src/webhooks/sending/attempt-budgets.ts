@@ -64,7 +64,7 @@ const spend = promptStatement<Grant>(
 
 /** Index: webhook_attempt_budgets_pkey. Locks in the same order. */
 const refund = promptStatement(
-  'webhooks_pay_back_budgets',
+  'webhooks_refund_budgets',
   `with refund as (
      select account_id, host, attempts
      from webhook_attempt_budgets
@@ -77,7 +77,7 @@ const refund = promptStatement(
 
 /** Scans the whole table, once an hour: it has rows only for hosts that failed recently. */
 const deleteFull = statement(
-  'webhooks_forget_full_budgets',
+  'webhooks_delete_full_budgets',
   'delete from webhook_attempt_budgets where spent_until < now()',
 );
 

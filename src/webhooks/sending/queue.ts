@@ -103,7 +103,7 @@ const claim = promptStatement<LeasedEndpointRow>(
  * Index: webhook_endpoints_due.
  */
 const selectNextDue = promptStatement<{ wait: number }>(
-  'webhooks_next',
+  'webhooks_next_due',
   `select (extract(epoch from due_at - now()) * 1000)::float8 as wait from webhook_endpoints
    where due_at is not null and (leased_until is null or leased_until <= now()) order by due_at limit 1`,
 );
@@ -153,7 +153,7 @@ const lockEndpoints = statement(
  * not with each other, whose number the planner does not know: it would compare each with each.
  */
 const recordAttempts = statement(
-  'webhooks_record',
+  'webhooks_record_attempts',
   `with result as materialized (
      select r.* from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
        $7::text[], $8::float8[]) as r (id, attempts, at, answered, latency_ms, response, new_status, retry_in)
@@ -177,7 +177,7 @@ const recordAttempts = statement(
  * updates the row only if it is the first one, ever or after failures.
  */
 const recordEndpointResults = statement<LeasedEndpointRow>(
-  'webhooks_judge',
+  'webhooks_record_endpoint_results',
   `update webhook_endpoints e
    set failing_since = case when not result.succeeded then coalesce(e.failing_since, now()) end,
        verified_at = case when result.succeeded then coalesce(e.verified_at, now()) else e.verified_at end,
