@@ -113,11 +113,20 @@ const replaceResponse = statement(
   'update idempotency set response = $3 where account_id = $1 and key = $2',
 );
 
+/** Keys per statement. */
+const MAX_DELETED = 5_000;
+
 /** Index: idempotency_age. */
 const deleteExpired = statement(
   'access_idempotency_delete_expired',
-  `delete from idempotency where (account_id, key) in
-     (select account_id, key from idempotency where created_at <= now() - interval '24 hours' limit 5000)`,
+  `with deleted as (
+     delete from idempotency where (account_id, key) in (
+       select account_id, key from idempotency where created_at <= now() - interval '24 hours' limit ${MAX_DELETED}
+       for update skip locked
+     )
+     returning 1
+   )
+   select 1 from deleted limit 1`,
 );
 
 /** A call that may carry an idempotency key. */
@@ -331,9 +340,11 @@ function fingerprintOf<Request extends DescMessage, Response extends DescMessage
     .digest();
 }
 
-/** Deletes keys older than 24 hours, 5,000 at a time. */
+/** Deletes all keys older than 24 hours. */
 export async function deleteExpiredKeys(pool: Pool): Promise<void> {
-  await run(pool, deleteExpired);
+  let more: boolean;
+  do more = (await run(pool, deleteExpired)).length > 0;
+  while (more);
 }
 
 /** Index: idempotency_pkey. */

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { entities } from '../entities.ts';
+import { deleteExpiredKeys } from './idempotency.ts';
+
+let databases: Database[];
+beforeAll(async () => {
+  const { url } = await freshDatabase();
+  databases = await Promise.all([openDatabase(url, 2, entities), openDatabase(url, 2, entities)]);
+});
+afterAll(() => Promise.all(databases.map((database) => database.close())));
+
+// Source: docs/contract.md, "Idempotency".
+test('one sweep deletes all keys older than 24 hours, however many, beside that of another core', async () => {
+  const [{ pool }] = databases as [Database, Database];
+  const account = newUuid();
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [account]);
+  const insert = (prefix: string, count: number, age: string) =>
+    pool.query(
+      `insert into idempotency (account_id, key, fingerprint, response, created_at)
+       select $1, $2 || n, '', '', now() - $4::interval from generate_series(1, $3::integer) n`,
+      [account, prefix, count, age],
+    );
+  await insert('expired-', 12_000, '24 hours');
+  await insert('kept-', 3, '23 hours 59 minutes');
+  await Promise.all(databases.map(({ pool: of }) => deleteExpiredKeys(of)));
+  const left = `select split_part(key, '-', 1) as keys, count(*)::integer from idempotency group by 1`;
+  expect((await pool.query(left)).rows).toEqual([{ keys: 'kept', count: 3 }]);
+});
