@@ -11,13 +11,8 @@ import {
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Account, callerKey } from '../../access/caller.ts';
 import { commitLimitOf } from '../../access/commit-limit.ts';
-import {
-  type Call,
-  type KeyedAnswer,
-  onceTogether,
-  STORE_NEW_ANSWERS,
-  TRY_KEY_LOCK,
-} from '../../access/idempotency.ts';
+import { type Call, onceTogether } from '../../access/idempotency.ts';
+import { type KeyedAnswer, STORE_NEW_ANSWERS, TRY_KEY_LOCK } from '../../access/idempotency-records.ts';
 import { expectValid } from '../../access/validator.ts';
 import { listed } from '../../db/columns.ts';
 import { rowsOf, WAKE } from '../../events/outbox.ts';

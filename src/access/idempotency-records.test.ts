@@ -3,7 +3,7 @@ import { newUuid } from '../../common/contract/ids.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { deleteExpiredKeys } from './idempotency.ts';
+import { deleteExpiredKeys } from './idempotency-records.ts';
 
 let databases: Database[];
 beforeAll(async () => {
