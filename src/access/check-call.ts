@@ -12,7 +12,7 @@ import { hashApiKey } from './api-key.ts';
 import { type Caller, peerKey } from './caller.ts';
 import { commitByIn } from './commit-limit.ts';
 import { accountById } from './find-account.ts';
-import { identify, isOpen } from './identify.ts';
+import { identify, needsNoToken } from './identify.ts';
 import { memberWithRole } from './member-role.ts';
 import { withRate } from './rate-metadata.ts';
 import type { RequestLog } from './request-log.ts';
@@ -94,7 +94,7 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
   return async (call) => {
     const receivedAt = performance.now();
     const { method, target, header, values } = call;
-    if (isOpen(target, values, standardCallers)) return { kind: 'anyone' };
+    if (needsNoToken(target, values, standardCallers)) return { kind: 'anyone' };
     const identity = identify(method, header, values, tokens);
     if ('token' in identity) return checkKey(call, identity.token, receivedAt);
     return checkInternal(pool, target, header, identity.actor);

@@ -19,7 +19,7 @@ import type { ServiceTokens } from './service-token.ts';
 const MAX_ACTOR_LENGTH = 200;
 
 /** Whether anyone at this peer's address may call the method. */
-export function isOpen(method: DescMethod, values: ContextValues, standardCallers: StandardCallers): boolean {
+export function needsNoToken(method: DescMethod, values: ContextValues, standardCallers: StandardCallers): boolean {
   const standard = standardService(method);
   if (standard === undefined || standardCallers[standard] === 'nobody') return false;
   return standardCallers[standard] === 'everyone' || isLoopback(values.get(peerKey).address);

@@ -10,7 +10,7 @@ import {
 import { asFailure } from './as-failure.ts';
 import { type Caller, callerKey } from './caller.ts';
 import { type CheckOptions, callChecker, type IncomingCall } from './check-call.ts';
-import { identify, isOpen } from './identify.ts';
+import { identify, needsNoToken } from './identify.ts';
 import { withRate, writeRate } from './rate-metadata.ts';
 
 /** The access checks in front of the implementations of all methods. */
@@ -72,7 +72,7 @@ export function access(
         values.set(callerKey, await checkAndCount({ method, target, header, values, signal, rows }));
       }
       const caller = values.get(callerKey);
-      if (caller.kind === 'anyone' && !isOpen(method, values, standardCallers)) {
+      if (caller.kind === 'anyone' && !needsNoToken(method, values, standardCallers)) {
         throw new Error('a call reached the interceptor without admission');
       }
       if (caller.kind !== 'key') return next(request);
