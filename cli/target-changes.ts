@@ -167,7 +167,7 @@ function changeRow(change: TargetChange): DisplayRecord {
 
 function rowJson({ position, code, status, codeId, version, reason }: TargetChangeRow, inFile?: FileRow) {
   return {
-    // Without the file: its row if it had a header and no empty lines.
+    // If the file is not at hand, the row that it is in a file with a header and no empty lines.
     row: inFile?.row ?? position + 2,
     code: code.value ?? null,
     status: ROW_STATUS_NAMES[status] ?? null,

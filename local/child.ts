@@ -62,7 +62,7 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
   const ended = exited.then(async (how) => `The ${name} ended ${how}. ${await tail(log, size)}`);
   const stop = async (by: NodeJS.Signals = 'SIGTERM') => {
     child.kill(by);
-    // With its reading of the log: whoever stops a process may delete its folder then.
+    // This includes reading the log: whoever stops a process may delete its folder then.
     await ended;
   };
 

@@ -6,14 +6,14 @@ import { shared } from '../common/runtime/shared.ts';
 /** How long figures from Postgres are reused, in ms, for several collectors and frequent ones. */
 const REUSED_MS = 5_000;
 
-/** Counting stops there: a longer backlog is not read to its end, however often metrics are collected. */
+/** Counting stops here: a longer backlog is not read to its end, however often metrics are collected. */
 const MOST = 100_000;
 
 /** A backlog: `waiting` is its length in `unit`, and `age` how long the oldest has waited in s, if that is known. */
 interface Backlog {
   readonly name: string;
   readonly unit: string;
-  /** What is counted, and what its age is of. */
+  /** The descriptions of the two metrics: what is counted, and whose age is measured. */
   readonly waiting: string;
   readonly oldest: string;
   readonly statement: ReturnType<typeof promptStatement<{ waiting: number; age: number | null }>>;

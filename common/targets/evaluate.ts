@@ -52,7 +52,7 @@ export interface CompiledPolicy {
   readonly bytes: number;
 }
 
-/** What a destination takes besides its texts, in bytes: little, unless it is a function with its names of parameters. */
+/** The memory that a destination takes besides its texts, in bytes: a string, or a function that adds parameters. */
 const STRING_BYTES = 50;
 const ADDER_BYTES = 1_000;
 

@@ -65,7 +65,7 @@ export function endedSessions(options: {
     logger.warn({ failures, err }, 'the dashboard could not reach a core about ended sessions; it is tried again');
   });
   const failed = (error: unknown) => reportFailure(1, error);
-  /** By key, when it ended in s since 1970; mostly the earliest first. */
+  /** When each session ended, in s since 1970, by key; mostly the earliest first. */
   const ended = new Map<string, number>();
   /** Keys that the core does not know yet. */
   const unsent = new Set<string>();

@@ -9,8 +9,8 @@ import { personOf, type Session, type Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
 /**
- * What the core is asked about sessions at a time, fairly by person, over the server's own connections: others need them to
- * sign in, and everybody to learn which sessions have ended.
+ * How many questions about sessions the core is asked at a time, fairly by person. They share the server's own connections
+ * with sign-ins and with the list of ended sessions, which all sessions need.
  */
 const QUESTIONS = { concurrency: 32, maxWaiting: 2_000, items: 'sessions' };
 

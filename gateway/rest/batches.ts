@@ -124,7 +124,7 @@ export function batches(core: CoreClients): Endpoint[] {
       async handle({ body, options }) {
         const request = fromJson(CreateBatchRequestSchema, body.fields);
         if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
-        // By which the core rejects it if it costs too much, before it reads the rows.
+        // The core rejects a batch that costs too much by this number, before it reads the rows.
         const headers = { ...options.headers, 'signpost-rows': String(body.rowCount) };
         const { batch: staged, warnings } = await core.batches.createBatch(request, { ...options, headers });
         const batch = batchJson(present(staged));

@@ -12,7 +12,7 @@ export interface ScannedCode {
   /** `qr_…`. */
   readonly id: string;
   readonly pattern: ScanPattern;
-  /** From how many days before the end each version of its target is scanned; empty for a page. Oldest first. */
+  /** The versions of its target, oldest first, and how many days before the end each became current; empty for a page. */
   readonly versions: readonly { readonly daysAgo: number; readonly target: Target }[];
 }
 

@@ -7,7 +7,7 @@ import type { PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb
 
 /** One version of a code's target, after the first. */
 export interface TargetChange {
-  /** From how many days before the end of the scans on they are of this version. */
+  /** How many days before the end of the scans it became current. */
   readonly daysAgo: number;
   readonly note: string;
   readonly targetUrl?: string;
@@ -16,11 +16,11 @@ export interface TargetChange {
 
 /** How often a code is scanned. */
 export interface ScanPattern {
-  /** On average, on a day in the middle of the period. */
+  /** The average number of scans on a day in the middle of the period. */
   readonly perDay: number;
   /** When in the day: at meals, in shops' hours or at work. */
   readonly hours: 'meals' | 'shops' | 'work';
-  /** In how many days before the end it was first and last scanned; by default in all of them. */
+  /** How many days before the end the code was first and last scanned; by default it is scanned on all days. */
   readonly firstDaysAgo?: number;
   readonly lastDaysAgo?: number;
 }

@@ -20,7 +20,7 @@ const ANSWER_COLUMNS = NEW_COLUMNS.filter(({ name }) => name !== 'account_id' &&
 /** A key with the answer that is stored for it. */
 export type KeyedAnswer = Pick<KeyRecord, 'key' | 'fingerprint' | 'response'>;
 
-/** What locks of a key are taken on; null for a key that is null. */
+/** The number of the advisory lock of a key, in SQL; null for a key that is null. */
 const lockId = (accountId: string, key: string) => `hashtextextended(${accountId} || ' ' || ${key}, 0)`;
 
 /** Takes the lock of a key until the transaction ends, if nothing else holds it. Null for a key that is null. */

@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { accountOfRow } from '../access/entities.ts';
 
-/** What addresses are compared by, in SQL. `email`: an expression. */
+/** The SQL expression by which e-mail addresses are compared. `email`: an expression. */
 const folded = (email: string) => `lower(${email} collate "pg_c_utf8")`;
 
 const FOLDED_EMAIL = folded('email');

@@ -13,7 +13,7 @@ import { transactionOf } from '../access/commit-limit.ts';
 import { accountOfRow } from '../access/entities.ts';
 import { isAddress, MEMBERSHIP, MemberEntity, type MembershipRow, membershipMessage } from './member.ts';
 
-/** With which a member may sign in to the dashboard once. A member has one at most, and it is deleted with the member. */
+/** A link by which a member may sign in to the dashboard once. A member has at most one; it is deleted with the member. */
 export const SignInLinkEntity = defineEntity({
   name: 'SignInLink',
   tableName: 'sign_in_links',

@@ -19,7 +19,7 @@ const routesRequested = promptStatement<{ request: string }>(
   'events_routes_requested',
   'select xmin::text as request from routes_due',
 );
-/** Not if they have been requested again meanwhile. */
+/** Keeps the request if the routes have been requested again meanwhile. */
 const finishRoutes = promptStatement('events_finish_routes', 'delete from routes_due where xmin::text = $1');
 const lock = promptStatement<{ acquired: boolean }>(
   'events_lock_routes',

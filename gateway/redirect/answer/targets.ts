@@ -21,7 +21,7 @@ const MAX_LANGUAGES = 1_000;
 
 interface Compiled extends CompiledPolicy {
   readonly codeId: string;
-  /** Of the record: versions of targets are assigned again after a restore of Postgres. */
+  /** The version of the record: versions of targets are assigned again after a restore of Postgres. */
   readonly version: number;
 }
 
@@ -33,7 +33,7 @@ export type DecideTarget = (route: FoundRoute, policy: Buffer, visit: Visit, que
 
 export function targetDecider(logger: Logger): DecideTarget {
   /**
-   * By the hash of the code's id; of two codes with one hash, the one scanned last is kept. With ids as keys a look-up takes
+   * Keyed by the hash of the code's id; of two codes with one hash, the one scanned last is kept. With ids as keys a look-up takes
    * longer, as V8 looks for the key among all strings of the process.
    */
   const compiled = new BoundedMap<number, Compiled>(MAX_COMPILED, MAX_COMPILED_BYTES);

@@ -21,7 +21,7 @@ export const TOPIC_KEY = 't';
 
 /** The route of a code, as far as scans need it. */
 export interface FoundRoute {
-  /** Of the code's record, to 48 bits. Each change of the record has another one, also after a restore of Postgres. */
+  /** The version of the code's record, in 48 bits. Each change has a new one, also after a restore of Postgres. */
   readonly version: number;
   readonly answer: Answer;
   readonly targetUrl: string;

@@ -70,7 +70,7 @@ export function createPollHandler({
   }
 
   return async (records, from = records[0]?.offset ?? 0n) => {
-    // By a clock of its own that is a day behind, this core would take all scans for dead letters.
+    // A core whose own clock is a day behind would take all scans for dead letters.
     const now = await postgresNow(pool);
     const { scans, undecodable } = decodeAll(records, now);
     await deadLetters.publish(undecodable);
