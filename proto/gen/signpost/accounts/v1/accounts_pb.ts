@@ -1172,14 +1172,15 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
 
   /**
    * Actor: the email address of the member that the caller named, else the service or person that it named, else
-   * `service`.
+   * `service`; `signpost` for a change that a core made by itself.
    *
    * @generated from field: string actor = 3;
    */
   actor: string;
 
   /**
-   * Action: the method, such as `AccountsService/RotateKey`.
+   * Action: the method, such as `AccountsService/RotateKey`; for a change that a core made by itself a few words, such as
+   * `endpoint disabled`.
    *
    * @generated from field: string action = 4;
    */

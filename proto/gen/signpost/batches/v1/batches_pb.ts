@@ -770,7 +770,7 @@ export const BatchesService: GenService<{
   /**
    * Stages every row, creates as many as fit in the window (BATCH_WINDOW_MS), and leaves the rest to background work.
    * Supports `idempotency-key` like CreateCode. The returned batch is `completed` when every row is final.
-   * Errors: `invalid_argument` for no rows or an unknown or unverified domain; `resource_exhausted`
+   * Errors: `invalid_argument` for no rows, an unknown domain, or one that is not live; `resource_exhausted`
    * BATCH_LIMIT_EXCEEDED or QR_LIMIT_REACHED; `out_of_range` for more than 25,000 rows.
    * Source: POST /api/v1/batches.
    *
