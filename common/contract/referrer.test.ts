@@ -11,4 +11,7 @@ test('a referrer is its host without www., empty without one', () => {
   expect(referrerHost('about:blank')).toBe('');
   expect(referrerHost('no url')).toBe('unknown');
   expect(referrerHost('http://[::1]/')).toBe('unknown');
+  const longest = `${'a.'.repeat(126)}a`;
+  expect(referrerHost(`https://${longest}/`)).toBe(longest);
+  expect(referrerHost(`https://a${longest}/`)).toBe('unknown');
 });
