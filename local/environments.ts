@@ -65,9 +65,11 @@ export function environmentsOf(
       GATEWAY_WORKERS: given.GATEWAY_WORKERS || '2',
       DATABASE_URL: database.gatewayUrl,
       CORE_ADDRESS: `${LOOPBACK}:${grpcPort}`,
-      // The gateway must not have the core's secrets.
+      // The gateway must not have the secrets of the cores and the dashboard.
       SERVICE_TOKEN: undefined,
       SECRET_KEY: undefined,
+      FORMER_SECRET_KEY: undefined,
+      OIDC_CLIENT_SECRET: undefined,
       ROLES: undefined,
     },
     // It has no need of the database.
