@@ -6,12 +6,12 @@ import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { ErrorBody } from '../http/error-body.ts';
 import { requestId } from '../http/request-id.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
-import { BodyMemory } from './body-memory.ts';
+import { BodyMemory } from './body/body-memory.ts';
+import { REQUEST_LIMITS, type RequestLimits } from './body/request-limits.ts';
 import type { Endpoint } from './endpoint.ts';
 import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
 import { errorAnswer } from './errors.ts';
 import { reference } from './reference.ts';
-import { REQUEST_LIMITS, type RequestLimits } from './request-limits.ts';
 import { serve } from './serve.ts';
 import { observeRequests } from './trace.ts';
 

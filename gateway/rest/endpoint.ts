@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import type { z } from 'zod';
 import type { CallOptions } from '../core/transport.ts';
-import type { ErrorCases } from './openapi-errors.ts';
-import type { Content } from './openapi-types.ts';
+import type { ErrorCases } from './openapi/openapi-errors.ts';
+import type { Content } from './openapi/openapi-types.ts';
 import type { Query } from './query.ts';
 
 /** A parsed request to an endpoint. */

@@ -1,13 +1,13 @@
 import type { CoreClients } from '../core/clients.ts';
-import { analytics } from './analytics.ts';
-import { batches } from './batches.ts';
 import type { Endpoint } from './endpoint.ts';
-import { foldersAndTags } from './folders-and-tags.ts';
-import { image } from './image.ts';
-import { openApi } from './openapi.ts';
-import { openApiDocument } from './openapi-document.ts';
-import type { OpenApiDocument } from './openapi-types.ts';
-import { type OnRoute, qrCodes } from './qr-codes.ts';
+import { openApiDocument } from './openapi/openapi-document.ts';
+import type { OpenApiDocument } from './openapi/openapi-types.ts';
+import { analytics } from './resources/analytics.ts';
+import { batches } from './resources/batches.ts';
+import { foldersAndTags } from './resources/folders-and-tags.ts';
+import { image } from './resources/image.ts';
+import { openApi } from './resources/openapi.ts';
+import { type OnRoute, qrCodes } from './resources/qr-codes.ts';
 
 /** What the operations need. */
 export interface EndpointOptions {

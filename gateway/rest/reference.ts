@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { OpenApiDocument } from './openapi-types.ts';
+import type { OpenApiDocument } from './openapi/openapi-types.ts';
 import { referencePage, SCRIPT, STYLE } from './reference/page.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('base64');

@@ -6,14 +6,14 @@ import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 import type { Attempt } from './authentication-attempts.ts';
-import { fingerprint } from './body.ts';
+import { fingerprint } from './body/body.ts';
+import { IncomingBody } from './body/incoming-body.ts';
+import { type Receiving, receiveBody } from './body/receive-body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 import type { Answer, Endpoint } from './endpoint.ts';
 import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
-import { IncomingBody } from './incoming-body.ts';
 import { rateHeaders } from './rate-headers.ts';
-import { type Receiving, receiveBody } from './receive-body.ts';
 import { Refusal, refuse } from './refusal.ts';
 
 /** Maximum size of a body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */

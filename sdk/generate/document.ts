@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describedEndpoints } from '../../gateway/rest/endpoints.ts';
-import type { OpenApiDocument, Schema, Schemas } from '../../gateway/rest/openapi-types.ts';
+import type { OpenApiDocument, Schema, Schemas } from '../../gateway/rest/openapi/openapi-types.ts';
 
 export const SDK = resolve(import.meta.dirname, '..');
 

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Schema, Schemas } from '../../gateway/rest/openapi-types.ts';
+import type { Schema, Schemas } from '../../gateway/rest/openapi/openapi-types.ts';
 import { SDK } from './document.ts';
 
 const GENERATOR = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';

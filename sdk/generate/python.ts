@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Schemas } from '../../gateway/rest/openapi-types.ts';
+import type { Schemas } from '../../gateway/rest/openapi/openapi-types.ts';
 import { SDK } from './document.ts';
 import { pythonProgram } from './python-environment.ts';
 

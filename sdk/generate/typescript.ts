@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { compile } from 'json-schema-to-typescript';
-import type { Schemas } from '../../gateway/rest/openapi-types.ts';
+import type { Schemas } from '../../gateway/rest/openapi/openapi-types.ts';
 import { SDK } from './document.ts';
 
 /** Writes the types of the TypeScript SDK. */

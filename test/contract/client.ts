@@ -1,6 +1,6 @@
 import { beforeAll } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
-import type { OpenApiDocument } from '../../gateway/rest/openapi-types.ts';
+import type { OpenApiDocument } from '../../gateway/rest/openapi/openapi-types.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { describedBy, type Exchange } from './openapi-validation.ts';

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { OpenApiDocument, Operation, Schema } from '../../gateway/rest/openapi-types.ts';
+import type { OpenApiDocument, Operation, Schema } from '../../gateway/rest/openapi/openapi-types.ts';
 
 /** An operation of the document with its usual name: `GET /api/v1/tags`. */
 export interface NamedOperation {

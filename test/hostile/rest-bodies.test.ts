@@ -8,7 +8,7 @@ import { createCoreClients } from '../../gateway/core/clients.ts';
 import { limitAttempts } from '../../gateway/http/address-limits.ts';
 import { createApi } from '../../gateway/rest/api.ts';
 import { limitAuthenticationFailures } from '../../gateway/rest/authentication-attempts.ts';
-import type { RequestLimits } from '../../gateway/rest/request-limits.ts';
+import type { RequestLimits } from '../../gateway/rest/body/request-limits.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { newApiKey } from '../../src/access/api-key.ts';

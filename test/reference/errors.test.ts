@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ERROR_EXAMPLES } from '../../gateway/rest/openapi-errors.ts';
+import { ERROR_EXAMPLES } from '../../gateway/rest/openapi/openapi-errors.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Account, contract, type Failure, type One, TARGET } from '../contract/client.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { Schema } from '../../gateway/rest/openapi-types.ts';
+import type { Schema } from '../../gateway/rest/openapi/openapi-types.ts';
 import { contract } from '../contract/client.ts';
 import { operationsOf } from '../contract/openapi-validation.ts';
 

@@ -1,4 +1,4 @@
-import type { Operation } from '../openapi-types.ts';
+import type { Operation } from '../openapi/openapi-types.ts';
 import type { Snippet } from './code-block.ts';
 import { prettyJson } from './pretty-json.ts';
 

@@ -1,4 +1,4 @@
-import type { Schema, Schemas } from '../openapi-types.ts';
+import type { Schema, Schemas } from '../openapi/openapi-types.ts';
 import { escaped } from './html.ts';
 import { code, inline } from './markdown.ts';
 

@@ -1,4 +1,4 @@
-import type { Content, MediaType, OpenApiDocument, OperationResponse } from '../openapi-types.ts';
+import type { Content, MediaType, OpenApiDocument, OperationResponse } from '../openapi/openapi-types.ts';
 import { callsOf, type Member } from './calls.ts';
 import { codeBlocks } from './code-block.ts';
 import { type Field, fieldList, fieldsOf } from './fields.ts';

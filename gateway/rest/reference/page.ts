@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { OpenApiDocument } from '../openapi-types.ts';
+import type { OpenApiDocument } from '../openapi/openapi-types.ts';
 import type { Member } from './calls.ts';
 import { guide } from './guide.ts';
 import { escaped, icon, slug } from './html.ts';

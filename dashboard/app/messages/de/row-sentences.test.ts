@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { rowInput } from '../../../../gateway/rest/batch-schema.ts';
-import { firstFault } from '../../../../gateway/rest/body.ts';
+import { firstFault } from '../../../../gateway/rest/body/body.ts';
+import { rowInput } from '../../../../gateway/rest/resources/batch-schema.ts';
 import { BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { skipReason } from '../../../../src/batches/stage.ts';
 import { validateRows } from '../../../../src/batches/validate-rows.ts';

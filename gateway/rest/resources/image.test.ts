@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import {
   type RenderImageRequestSchema,
   RenderImageResponseSchema,
-} from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
+} from '../../../proto/gen/signpost/images/v1/images_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
 import { image } from './image.ts';
 
 test('images are drawn in turns by key, however `Bearer` is written', async () => {

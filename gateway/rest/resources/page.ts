@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Range } from '../../common/contract/ranges.ts';
-import type { Parameter } from './endpoint.ts';
+import type { Range } from '../../../common/contract/ranges.ts';
+import type { Parameter } from '../endpoint.ts';
 
 /** A number of things in responses. */
 export const count = (description: string) => z.int().min(0).meta({ description });

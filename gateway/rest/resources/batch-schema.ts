@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
+import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
 import { designSchema } from './code-schema.ts';
 import { nullableText, nullableTexts, optionalText, requiredText } from './fields.ts';
 import { count } from './page.ts';

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
+import { abortOnDisconnect, expectConnected } from '../caller-disconnect.ts';
+import type { RequestBody } from '../endpoint.ts';
 import { type BodyMemory, tooBusy } from './body-memory.ts';
-import { abortOnDisconnect, expectConnected } from './caller-disconnect.ts';
-import type { RequestBody } from './endpoint.ts';
 import type { IncomingBody } from './incoming-body.ts';
 import type { RequestLimits } from './request-limits.ts';
 

@@ -1,5 +1,5 @@
 import { ConnectError } from '@connectrpc/connect';
-import { failure } from '../../common/contract/errors.ts';
+import { failure } from '../../../common/contract/errors.ts';
 import type { RequestLimits } from './request-limits.ts';
 
 /** A request waiting for memory. */

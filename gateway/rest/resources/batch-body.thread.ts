@@ -1,5 +1,5 @@
-import { runThreadInBackground } from '../../common/runtime/run-in-background.ts';
-import { handleThreadRequests } from '../../common/runtime/thread.ts';
+import { runThreadInBackground } from '../../../common/runtime/run-in-background.ts';
+import { handleThreadRequests } from '../../../common/runtime/thread.ts';
 import { parseBatch } from './batch-body.ts';
 
 runThreadInBackground();

@@ -1,12 +1,12 @@
-import { bearerToken } from '../../common/contract/api-key.ts';
-import { IMAGE_PIXELS } from '../../common/contract/ranges.ts';
-import { isSmallImage } from '../../common/contract/small-image.ts';
-import { fairQueue } from '../../common/queues/fair-queue.ts';
-import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
+import { bearerToken } from '../../../common/contract/api-key.ts';
+import { IMAGE_PIXELS } from '../../../common/contract/ranges.ts';
+import { isSmallImage } from '../../../common/contract/small-image.ts';
+import { fairQueue } from '../../../common/queues/fair-queue.ts';
+import { ImageFormat, ImagesService } from '../../../proto/gen/signpost/images/v1/images_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
+import { integer, oneOf } from '../query.ts';
 import { rangeParameter } from './page.ts';
-import { integer, oneOf } from './query.ts';
 
 /** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
 const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;

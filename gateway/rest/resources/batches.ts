@@ -1,21 +1,21 @@
 import { fromJson, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { z } from 'zod';
-import { batchJson } from '../../common/contract/batch-json.ts';
-import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../common/contract/names.ts';
-import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
+import { batchJson } from '../../../common/contract/batch-json.ts';
+import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
+import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import {
   type Batch,
   BatchesService,
   type BatchRow,
   CreateBatchRequestSchema,
-} from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
+} from '../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
+import { integer, oneOf } from '../query.ts';
 import { readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
 import { count, envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
-import { integer, oneOf } from './query.ts';
 
 const MAX_BYTES = 3_500_000;
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { failure } from '../../common/contract/errors.ts';
-import { LIMITS, type Limited, limitClause } from '../../common/contract/limits.ts';
-import { type Folder, type Tag, TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
+import { failure } from '../../../common/contract/errors.ts';
+import { LIMITS, type Limited, limitClause } from '../../../common/contract/limits.ts';
+import { type Folder, type Tag, TaxonomyService } from '../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
 import { count } from './page.ts';
 
 function listOf(id: 'Folder' | 'Tag', description: string) {

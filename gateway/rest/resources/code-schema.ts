@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CodeJson, DesignJson } from '../../common/contract/code-json.ts';
+import type { CodeJson, DesignJson } from '../../../common/contract/code-json.ts';
 import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
 import { count } from './page.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { TOO_MANY_TAGS } from '../../common/contract/limits.ts';
-import { Refusal } from './refusal.ts';
+import { TOO_MANY_TAGS } from '../../../common/contract/limits.ts';
+import { Refusal } from '../refusal.ts';
 
 /**
  * Fields of request bodies. Only their types are checked here, as protobuf requires; all other rules are checked by the

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { analyticsJson } from '../../common/contract/analytics-json.ts';
-import { PERIOD_DAYS } from '../../common/contract/ranges.ts';
-import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
+import { analyticsJson } from '../../../common/contract/analytics-json.ts';
+import { PERIOD_DAYS } from '../../../common/contract/ranges.ts';
+import { AnalyticsService } from '../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
+import { integer } from '../query.ts';
 import { codeExample } from './code-schema.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
 import { count, envelope, rangeParameter } from './page.ts';
-import { integer } from './query.ts';
 
 const scans = count('Scans with it.');
 /** The scans of one value; `name` names the schema. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readFailure } from '../../common/contract/errors.ts';
+import { readFailure } from '../../../common/contract/errors.ts';
 import { BodyMemory } from './body-memory.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
+import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admission_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
 
 /** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */
 export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { batchExample } from './batch-schema.ts';
-import { codeExample } from './code-schema.ts';
-import { type Endpoint, TAGS } from './endpoint.ts';
+import { type Endpoint, TAGS } from '../endpoint.ts';
+import { batchExample } from '../resources/batch-schema.ts';
+import { codeExample } from '../resources/code-schema.ts';
 import { EVENTS_BY_TYPE, type EventDescription } from './event-schema.ts';
 import { ERROR_EXAMPLES, ERRORS, type ErrorCases, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
 import type { Header, OpenApiDocument, Operation, OperationParameter, Schema, Webhook } from './openapi-types.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { policyJsonSchema } from '../../common/targets/policy-json.ts';
-import { batchExample, batchSchema } from './batch-schema.ts';
-import { codeExample, codeSchema } from './code-schema.ts';
+import { policyJsonSchema } from '../../../common/targets/policy-json.ts';
+import { batchExample, batchSchema } from '../resources/batch-schema.ts';
+import { codeExample, codeSchema } from '../resources/code-schema.ts';
 
 const short = z.string().meta({ description: 'The path of its scan URL: `/r/{short_code}`.' });
 const code = codeSchema

@@ -1,5 +1,5 @@
-import { TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
-import type { ErrorBody } from '../http/error-body.ts';
+import { TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
+import type { ErrorBody } from '../../http/error-body.ts';
 import type { Schema } from './openapi-types.ts';
 
 /** The headers of the monthly quota. */

@@ -1,13 +1,13 @@
 import { create, fromJson, type JsonObject, toBinary } from '@bufbuild/protobuf';
-import type { Reason } from '../../common/contract/errors.ts';
-import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
-import { fairQueue } from '../../common/queues/fair-queue.ts';
-import { Thread } from '../../common/runtime/thread.ts';
-import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import type { Reason } from '../../../common/contract/errors.ts';
+import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
+import { fairQueue } from '../../../common/queues/fair-queue.ts';
+import { Thread } from '../../../common/runtime/thread.ts';
+import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { checkBody, firstFault, parseJson } from '../body/body.ts';
+import type { Reader } from '../endpoint.ts';
+import { Refusal } from '../refusal.ts';
 import { createBatchBody, rowInput } from './batch-schema.ts';
-import { checkBody, firstFault, parseJson } from './body.ts';
-import type { Reader } from './endpoint.ts';
-import { Refusal } from './refusal.ts';
 
 /** Parsing this much takes 0.2 ms, or 10 ms if every row has a field of a wrong type: 64 KiB of those took 80 ms. */
 const LARGE_BYTES = 8 * 1024;

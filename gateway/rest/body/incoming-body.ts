@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
-import { Refusal } from './refusal.ts';
+import { Refusal } from '../refusal.ts';
 
 /** Limits for reading and discarding unwanted bodies: bytes and time in ms of each, and the number at a time. */
 const DRAIN_BYTES = 32 * 1024 * 1024;

@@ -1,23 +1,23 @@
 import { create, fromJson } from '@bufbuild/protobuf';
 import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { codeJson } from '../../common/contract/code-json.ts';
-import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
+import { codeJson } from '../../../common/contract/code-json.ts';
+import { PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import {
   type Code,
   CodesService,
   CreateCodeRequestSchema,
   UpdateCodeRequestSchema,
-} from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import type { Route } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
-import type { CoreClients } from '../core/clients.ts';
-import { bodyReader } from './body.ts';
+} from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import type { CoreClients } from '../../core/clients.ts';
+import { bodyReader } from '../body/body.ts';
+import { type Endpoint, endpoint } from '../endpoint.ts';
+import { allOf, integer, text } from '../query.ts';
+import { Refusal } from '../refusal.ts';
 import { codeExample, codeSchema, createBody, updateBody } from './code-schema.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
 import { distinctTags } from './fields.ts';
 import { count, envelope, limitParameter, offsetParameter } from './page.ts';
-import { allOf, integer, text } from './query.ts';
-import { Refusal } from './refusal.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
