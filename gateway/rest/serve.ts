@@ -16,8 +16,8 @@ import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
-/** Maximum size of a body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */
-const MAX_IGNORED_BYTES = 1024 * 1024;
+/** A body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */
+const IGNORED_BODY = { maxBytes: 1024 * 1024, bytesBeforeAuthentication: 0, read: async () => undefined };
 
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
@@ -58,17 +58,20 @@ export async function serve(
       return (await core.admission.authenticate({ method: methodName(rpc) }, options)).accountId;
     };
     const authenticated = await attempt.authenticate(reply, authenticate);
-    if (!endpoint.body) incoming.expectAtMost(MAX_IGNORED_BYTES);
-    const body =
-      endpoint.body &&
-      (await receiveBody(serving, {
-        body: endpoint.body,
-        incoming,
-        reply,
-        onRaw,
-        held,
-        authenticate: async (signal) => authenticated ?? authenticate(signal),
-      }));
+    const { body: accepted = IGNORED_BODY } = endpoint;
+    incoming.expectAtMost(accepted.maxBytes);
+    // Only reading an ignored body shows its size if it has no `Content-Length`.
+    const isReceived = accepted !== IGNORED_BODY || incoming.declaredBytes === Infinity;
+    const body = isReceived
+      ? await receiveBody(serving, {
+          body: accepted,
+          incoming,
+          reply,
+          onRaw,
+          held,
+          authenticate: async (signal) => authenticated ?? authenticate(signal),
+        })
+      : undefined;
     const { id = '' } = request.params as { id?: string };
     const query = request.query as Record<string, string | string[]>;
     const options = {

@@ -158,7 +158,12 @@ describe('bodies', () => {
         expect([answered.status, /\r\nconnection: close/i.test(answered.head)]).toEqual([413, true]);
       }
     }
+    const chunked = head(account.apiKey, `/qr-codes/${id}`, ['Transfer-Encoding: chunked']).replace(/^POST/, 'DELETE');
+    const chunks = Array.from({ length: 17 }, () => `10000\r\n${'x'.repeat(0x10000)}\r\n`);
+    expect((await exchange(api.signpost.url, [chunked, ...chunks, '0\r\n\r\n'])).status).toBe(413);
     expect((await account.call('GET', `/qr-codes/${id}`)).status).toBe(200);
+    // One of 1 MiB is ignored.
+    expect((await exchange(api.signpost.url, [chunked, ...chunks.slice(1), '0\r\n\r\n'])).status).toBe(200);
   });
 
   test('413: a body without a `Content-Length` is rejected while reading, and the answer arrives', async () => {

@@ -13,7 +13,7 @@ export interface Receiving {
 
 /** A request whose body is to be received. */
 export interface Received {
-  readonly body: RequestBody<unknown>;
+  readonly body: Pick<RequestBody<unknown>, 'maxBytes' | 'bytesBeforeAuthentication' | 'read'>;
   readonly incoming: IncomingBody;
   readonly reply: FastifyReply;
   /** Resolves with the caller's account, `acct_…`; rejects if the core does not authenticate the caller. */
