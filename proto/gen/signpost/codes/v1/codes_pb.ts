@@ -748,7 +748,8 @@ export type UpdateCodeRequest = Message<"signpost.codes.v1.UpdateCodeRequest"> &
   updateMask?: FieldMask | undefined;
 
   /**
-   * The new target, with the rules of CreateCode.
+   * The new target, with the rules of CreateCode. It takes effect immediately: it removes the policy, too, in one version
+   * of the target.
    *
    * @generated from field: optional string target_url = 3;
    */
