@@ -87,6 +87,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       method: endpoint.method,
       url: endpoint.path.replace('{id}', ':id'),
       async handler(request, reply) {
+        // Every response to a request with a key has this header, even one without a response from the core.
+        if (endpoint.idempotent && 'idempotency-key' in request.headers) reply.header('idempotent-replay', 'false');
         const attempt = attempts.begin(request.raw);
         try {
           attempt.expectAllowed();

@@ -42,8 +42,6 @@ export async function serve(
     headers: metadata,
     onHeaders: (received: IncomingHttpHeaders) => void reply.headers(rateHeaders((name) => received[name])),
   };
-  // Every response to a request with a key has this header, even one without a response from the core.
-  if (metadata['idempotency-key'] !== undefined) reply.header('idempotent-replay', 'false');
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();
   try {
