@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { entityTags } from './entity-tags.ts';
 import type { OpenApiDocument } from './openapi/openapi-types.ts';
 import { referencePage, SCRIPT, STYLE } from './reference/page.ts';
 
@@ -31,19 +32,21 @@ type Encoding = keyof typeof COMPRESSIONS;
  */
 export function reference(document: OpenApiDocument, baseUrl: string) {
   const page = Buffer.from(referencePage(document, baseUrl));
+  const tag = `"${createHash('sha256').update(page).digest('base64url')}"`;
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': POLICY,
     'cache-control': 'public, max-age=300',
     'referrer-policy': 'no-referrer',
     vary: 'accept-encoding',
-    etag: `W/"${createHash('sha256').update(page).digest('base64url')}"`,
+    etag: `W/${tag}`,
   };
   const compressed = new Map<Encoding, Promise<Buffer>>();
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     reply.headers(headers);
-    if (request.headers['if-none-match'] === headers.etag) return reply.code(304).send();
+    const known = entityTags(request.headers['if-none-match']);
+    if (known.includes(tag) || known.includes('*')) return reply.code(304).send();
     const encoding = accepted(request.headers['accept-encoding']);
     if (!encoding) return reply.send(page);
     const body = compressed.get(encoding) ?? COMPRESSIONS[encoding](page);

@@ -48,8 +48,11 @@ describe('GET /docs', () => {
       expect(decoded[used](body).equals(plain.body)).toBe(true);
     }
     const etag = String(plain.headers.etag);
-    const unchanged = await get({ 'if-none-match': etag, 'accept-encoding': 'br' });
-    expect([unchanged.status, unchanged.body.length, unchanged.headers.etag]).toEqual([304, 0, etag]);
+    // A proxy may have removed the mark of a weak tag.
+    for (const known of [etag, etag.replace('W/', ''), `"other", ${etag}`, '*']) {
+      const unchanged = await get({ 'if-none-match': known, 'accept-encoding': 'br' });
+      expect([unchanged.status, unchanged.body.length, unchanged.headers.etag]).toEqual([304, 0, etag]);
+    }
     expect((await get({ 'if-none-match': '"other"' })).status).toBe(200);
   });
 

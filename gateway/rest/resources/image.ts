@@ -5,11 +5,9 @@ import { fairQueue } from '../../../common/queues/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
+import { entityTags } from '../entity-tags.ts';
 import { integer, oneOf } from '../query.ts';
 import { rangeParameter } from './page.ts';
-
-/** An entity tag, weak or strong, or `*`. Source: RFC 9110 §13.1.2. */
-const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 
 /**
  * The number of concurrent calls of a process: the core handles only some images at a time, and hundreds of calls
@@ -72,7 +70,7 @@ export function image(core: CoreClients): Endpoint[] {
       },
       async handle({ id, query, headers, options }) {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
-        const knownTags = entityTags(headers['if-none-match'] ?? '');
+        const knownTags = entityTags(headers['if-none-match']);
         const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
         const inTurn = isSmallImage(imageRequest) ? small : large;
         // Not the whole header: with other spaces and cases of `Bearer` one key would count as any number of callers.
@@ -93,11 +91,6 @@ export function image(core: CoreClients): Endpoint[] {
       },
     }),
   ];
-}
-
-/** The entity tags of `If-None-Match`, each once, without the mark of weak ones. */
-function entityTags(field: string): string[] {
-  return [...new Set(Array.from(field.matchAll(ENTITY_TAG), ([any, tag]) => tag ?? any))];
 }
 
 /** An inline disposition with the file name in ASCII and in UTF-8 (RFC 6266 §4, RFC 8187 §3.2). */
