@@ -19,7 +19,7 @@ const MAX_KEY = 64;
 /** The end of a rule's sentence that says `1 characters` or `20 item(s)`. */
 const COUNTED = /\b(\d+) (character|item)(?:s|\(s\))$/;
 
-/** Starts of the libraries' sentences about what a caller sent, which they report as internal errors. */
+/** Starts of the libraries' sentences about what a caller sent, most of which they report as internal errors. */
 const UNREADABLE = ['parse binary: ', 'Failed to decompress', 'decompression failed', 'received compressed envelope'];
 
 /**
@@ -32,6 +32,9 @@ export function asFailure(
 ): ConnectError {
   if (error instanceof ConnectError) {
     if (error.findDetails(ErrorInfoSchema).length > 0) return error;
+    if (UNREADABLE.some((start) => error.rawMessage.startsWith(start))) {
+      return failure('INVALID_FIELD', 'The message cannot be decompressed or parsed.', {}, error);
+    }
     switch (error.code) {
       case Code.InvalidArgument:
         return failure('INVALID_FIELD', violationSentence(error), {}, error);
@@ -45,8 +48,7 @@ export function asFailure(
         // Only the RPC libraries use this code, for messages over the read limit.
         return failure('MESSAGE_TOO_LARGE', 'The message is too large.', {}, error);
       default:
-        if (!UNREADABLE.some((start) => error.rawMessage.startsWith(start))) return internal(error);
-        return failure('INVALID_FIELD', 'The message cannot be decompressed or parsed.', {}, error);
+        return internal(error);
     }
   }
   if (isUnrepresentable(error)) {

@@ -81,6 +81,16 @@ test.each([
   }
 });
 
+test('bytes that cannot be decompressed are rejected with a sentence over Connect, too', async () => {
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  const call = { method: 'POST', headers, body: '{}' };
+  const response = await fetch(`http://${onConnectPort()}/grpc.health.v1.Health/Check`, call);
+  expect(await response.json()).toMatchObject({
+    code: 'invalid_argument',
+    message: 'The message cannot be decompressed or parsed.',
+  });
+});
+
 test.each([
   ['native gRPC', native],
   ['gRPC on the Connect port', onConnectPort],
