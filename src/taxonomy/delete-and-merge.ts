@@ -4,6 +4,7 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { FOLDER, type LabelKind, lockLabels } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
+import type { ChangedLabel } from './rename.ts';
 
 /** Index: code_tags_by_tag. */
 const deleteAssignments = statement('taxonomy_delete_assignments', 'delete from code_tags where tag_id = $1');
@@ -39,15 +40,15 @@ export async function deleteLabel(
 }
 
 /**
- * Replaces a label with another one on its codes and deletes it; returns the UUID of the other. Fails with NOT_FOUND,
- * or with INVALID_FIELD when both are the same.
+ * Replaces a label with another one on its codes and deletes it; returns the other. Fails with NOT_FOUND, or with
+ * INVALID_FIELD when both are the same.
  */
 export async function mergeLabels(
   em: EntityManager,
   kind: LabelKind,
   accountId: string,
   { id, into, codes }: { readonly id: string; readonly into: string; readonly codes: LabelledCodes },
-): Promise<string> {
+): Promise<ChangedLabel> {
   if (id === into) throw failure('INVALID_FIELD', `into: must be another ${kind.name}.`);
   const [from, to] = await lockLabels(em, kind, accountId, [id, into]);
   const tx = connectionOf(em);
@@ -58,5 +59,5 @@ export async function mergeLabels(
     await run(tx, replaceTag, [from.id, to.id]);
   }
   await em.remove(from).flush();
-  return to.id;
+  return { id: to.id, changed: true };
 }

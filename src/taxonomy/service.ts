@@ -17,7 +17,7 @@ import type { Database } from '../db/database.ts';
 import { deleteLabel, mergeLabels } from './delete-and-merge.ts';
 import { FOLDER, type LabelKind, TAG } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
-import { renameLabel } from './rename.ts';
+import { type ChangedLabel, renameLabel } from './rename.ts';
 
 interface CountedLabel {
   id: string;
@@ -82,18 +82,18 @@ export function taxonomyService({
     const { items, next } = endPage(rows, limit, [cursors, listName], ({ name }) => name);
     return { labels: items.map((row) => messageOf(kind, row)), next };
   }
-  /** Changes a label and records the change in the audit log; `work` returns the UUID of the label to respond with. */
+  /** Changes a label and records the change in the audit log; `work` returns the label to respond with. */
   const change = (
     context: HandlerContext,
     kind: LabelKind,
     subject: string,
-    work: (em: EntityManager, accountId: string) => Promise<string>,
+    work: (em: EntityManager, accountId: string) => Promise<ChangedLabel>,
   ) =>
     ormTransactionOf(context, orm, async (em, tx) => {
       const { id: accountId } = accountOf(context);
-      const labelId = await work(em, accountId);
-      await recordChange(tx, context, subject);
-      return readLabel(tx, kind, accountId, labelId);
+      const label = await work(em, accountId);
+      if (label.changed) await recordChange(tx, context, subject);
+      return readLabel(tx, kind, accountId, label.id);
     });
   const remove = (context: HandlerContext, kind: LabelKind, id: string) =>
     ormTransactionOf(context, orm, async (em, tx) => {

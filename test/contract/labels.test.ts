@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
-import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
@@ -94,6 +94,9 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
     expect((await named(account, 'HAMBURG')).id).toBe(id);
     await rename(account, id, 'HAMBURG');
     expect((await eventsOf(code.id, 3)).map(({ version }) => version)).toEqual([1, 2, 3]);
+    // The last call changed nothing.
+    const { entries } = await internal(api.signpost, AccountsService, account.id).listAuditEntries({});
+    expect(entries.filter(({ subject }) => subject === id)).toHaveLength(2);
   });
 
   test('is the same by every spelling that NFC and full case folding make equal', async () => {
