@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Resvg } from '@resvg/resvg-js';
 import jsqr from 'jsqr';
 import { PNG } from 'pngjs';
@@ -65,6 +66,25 @@ test('an SVG is written to a file that ends with .svg', async () => {
   expect(jsqr.default(new Uint8ClampedArray(drawn.pixels), 400, 400)?.data).toBe(code.scan_url);
   await json(...image(code.id, '--out', path, '--format', 'png'));
   expect((await readFile(path)).subarray(1, 4).toString()).toBe('PNG');
+});
+
+test('a named pipe is written to, and a symbolic link still leads to its file', async () => {
+  const exec = promisify(execFile);
+  const pipe = join(folder, 'pipe');
+  await exec('mkfifo', [pipe]);
+  const [piped] = await Promise.all([
+    exec('cat', [pipe], { timeout: 10_000, encoding: 'buffer' }),
+    json(...image(code.id, '--out', pipe)),
+  ]);
+  expect(piped.stdout.subarray(1, 4).toString()).toBe('PNG');
+  expect((await lstat(pipe)).isFIFO()).toBe(true);
+
+  const [file, link] = [join(folder, 'linked.png'), join(folder, 'link.png')];
+  await writeFile(file, 'before');
+  await symlink(file, link);
+  await json(...image(code.id, '--out', link));
+  expect((await lstat(link)).isSymbolicLink()).toBe(true);
+  expect((await readFile(file)).subarray(1, 4).toString()).toBe('PNG');
 });
 
 test('a drawing without colours is for a dark terminal, or for the one that COLORFGBG states', async () => {
