@@ -175,6 +175,20 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
+test('a file that is not in UTF-8 is refused, and a byte order mark is no part of a policy', async () => {
+  const [first] = codes as [CodeJson];
+  const rows = join(folder, 'latin-1.csv');
+  await writeFile(rows, `id,target_url\n${first.id},https://example.com/Menü\n`, 'latin1');
+  expect(await run('change', '--file', rows)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `--file: ${rows} is not in UTF-8; save it in that encoding.\n`,
+  });
+  const policy = join(folder, 'policy.json');
+  await writeFile(policy, `\ufeff${JSON.stringify(GONE)}`);
+  expect(await json('preview', '--id', first.id, '--policy', policy)).toMatchObject({ page: 'gone' });
+});
+
 test('a file that can’t be read is named', async () => {
   const path = join(folder, 'none.csv');
   expect(await run('change', '--file', path)).toEqual({
