@@ -495,6 +495,25 @@ test('both secrets verify during a rotation, and only the new one afterwards', a
   expect(verifications()).toEqual([false, true]);
 });
 
+test('both secrets sign an event after a rotation, also in the process that leases the endpoint', async () => {
+  const answer = Promise.withResolvers<void>();
+  const endpoint = await addEndpoint(async (_, response) => {
+    await answer.promise;
+    response.writeHead(204).end();
+  });
+  await fanOutEvents(1);
+  startDelivering();
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), EVENTUALLY);
+  const { secret } = await account.webhooks.rotateSecret({ id: endpoint.id });
+  await fanOutEvents(1);
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(2), EVENTUALLY);
+  answer.resolve();
+  const { body = '', headers } = endpoint.received[1] ?? {};
+  for (const each of [endpoint.secret, secret]) {
+    expect(() => new Webhook(each).verify(body, headers as Record<string, string>)).not.toThrow();
+  }
+});
+
 test('an endpoint that is disabled or removed gets nothing more from the process that leases it', async () => {
   const disabled = await addEndpoint(acceptAfter(20));
   const removed = await addEndpoint(acceptAfter(20));

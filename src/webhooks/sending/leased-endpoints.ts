@@ -89,10 +89,11 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       const now = performance.now();
       return [...leased].flatMap(([id, { row, secrets, queued, fetched, notBefore }]) => {
         if (secrets.length === 0) return [];
+        const { url, secret } = row;
         const testsOnly = row.verified_at === null;
         if (isThrottled(row))
-          return fetched.size === 0 && notBefore <= now ? { id, url: row.url, deliveries: 1, testsOnly } : [];
-        return queued.length < low ? { id, url: row.url, deliveries: most - queued.length, testsOnly } : [];
+          return fetched.size === 0 && notBefore <= now ? { id, url, secret, deliveries: 1, testsOnly } : [];
+        return queued.length < low ? { id, url, secret, deliveries: most - queued.length, testsOnly } : [];
       });
     },
     idle(ms: number) {

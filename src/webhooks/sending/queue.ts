@@ -30,8 +30,9 @@ export interface LeasedEndpointRow {
 /** How many deliveries to fetch for an endpoint. */
 export interface Capacity {
   readonly id: string;
-  /** The URL that its process knows. */
+  /** The URL and the encrypted secret that its process knows. */
   readonly url: string;
+  readonly secret: Buffer;
   readonly deliveries: number;
   readonly testsOnly: boolean;
 }
@@ -120,13 +121,15 @@ const renew = promptStatement<LeasedEndpointRow>(
 
 /**
  * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint. $2: the limit of each; $3: test
- * events only; $4: deliveries fetched before; $5: the known URLs. An endpoint whose URL has changed gets nothing until its
- * lease is renewed: its new test event would go to the former URL and count as delivered.
+ * events only; $4: deliveries fetched before; $5 and $6: the known URLs and secrets. An endpoint of which either has changed
+ * gets nothing until its lease is renewed: its new test event would go to the former URL and count as delivered, and a
+ * receiver that knows only the new secret would reject what is signed with the former one alone.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
-  `select d.* from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[]) as leased (id, capacity, tests_only, url)
-   join webhook_endpoints e on e.id = leased.id and e.url = leased.url
+  `select d.*
+   from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[], $6::bytea[]) as leased (id, capacity, tests_only, url, secret)
+   join webhook_endpoints e on e.id = leased.id and e.url = leased.url and e.secret = leased.secret
    cross join lateral (
      (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
       where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
@@ -236,7 +239,8 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
     renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
     due(capacities, fetched) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
-      return run(pool, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, column('url')]);
+      const known = [column('url'), column('secret')];
+      return run(pool, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, ...known]);
     },
     record(results, endpointResults) {
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
