@@ -165,6 +165,7 @@ test('rows that can’t be sent as they are fail one by one, with their numbers 
 test.each([
   [['id'], /must have a column id, short_code or external_ref, and a column target_url or policy/],
   [['id,url', 'qr_1,x'], /the column “url” is unknown\. The columns are id, short_code/],
+  [['id,target_url,Target_URL', 'qr_1,x,y'], /the column “target_url” occurs twice\./],
   [['id,target_url'], /rows\.csv has no rows below its header/],
   [['id,target_url', 'qr_1,x,y'], /Invalid Record Length.* line 2/],
   [['id,target_url', ...Array<string>(25_001).fill('qr_1,x')], /more than 25,000 rows/],

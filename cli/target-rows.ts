@@ -67,6 +67,9 @@ function checkedColumns(header: string[]): string[] {
   if (unknown !== undefined) {
     throw new UsageError(`--file: the column “${unknown}” is unknown. The columns are ${COLUMNS.join(', ')}.`);
   }
+  // The parser would keep the last of them without a word.
+  const repeated = names.find((name, index) => names.indexOf(name) !== index);
+  if (repeated !== undefined) throw new UsageError(`--file: the column “${repeated}” occurs twice.`);
   if (
     !names.some((name) => name in CODE_COLUMNS) ||
     !names.some((name) => name === 'target_url' || name === 'policy')
