@@ -169,6 +169,7 @@ test.each([
   [['id,target_url'], /rows\.csv has no rows below its header/],
   [['id,target_url', 'qr_1,x,y'], /Invalid Record Length.* line 2/],
   [['id,target_url', ...Array<string>(25_001).fill('qr_1,x')], /more than 25,000 rows/],
+  [['id,target_url', ...Array<string>(25_000).fill(`qr_1,${MENU.padEnd(340, 'x')}`)], /more than 8 MiB of rows/],
 ])('a bad file is refused before anything is sent: %#', async (lines, message) => {
   const { code, stdout, stderr } = await run('change', '--file', await csv(...lines));
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -1,9 +1,12 @@
 import { constants } from 'node:os';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
+import { MAX_ROWS_BYTES } from '../common/contract/limits.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import {
+  ChangeTargetsRequestSchema,
   type TargetChange,
   type TargetChangeRow,
   TargetChangeStatus,
@@ -60,9 +63,15 @@ export function targetChangeCommands(target: Command): void {
     .option('--note <text>', 'the reason, kept with each version')
     .action(async ({ account, file, dryRun, note = '' }: ChangeOptions) => {
       const rows = await readTargetRows(file);
+      const request = create(ChangeTargetsRequestSchema, { rows: rows.map(({ input }) => input), dryRun, note });
+      // The core reads no such message. Its error does not name the file, and is received a minute later if it is far larger.
+      if (toBinary(ChangeTargetsRequestSchema, request).length > MAX_ROWS_BYTES) {
+        throw new UsageError(
+          `--file: ${file} has more than 8 MiB of rows. Split it: a change takes at most that much.`,
+        );
+      }
       const { targets } = await connectCore(process.env, account);
-      const inputs = rows.map(({ input }) => input);
-      const sent = required((await targets.changeTargets({ rows: inputs, dryRun, note })).change);
+      const sent = required((await targets.changeTargets(request)).change);
       const completed = await watched(targets, sent, json());
       const failed = await rowsOf(targets, completed.id, { status: FAILED, limit: Number.POSITIVE_INFINITY }, json());
       if (failed.length > 0) exitUnfulfilled();

@@ -6,6 +6,9 @@ export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook en
 /** The maximum number of rows of a batch in any plan. Source: docs/contract.md, "Batches". */
 export const MAX_BATCH_ROWS = 25_000;
 
+/** The maximum size of a message with rows, in bytes. Source: docs/internal-callers.md, "Limits". */
+export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
+
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 

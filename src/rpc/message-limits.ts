@@ -1,4 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
+import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { checkedByMessage } from '../access/interceptor.ts';
 import { requirementsOf, standardService } from '../access/requirements.ts';
@@ -23,7 +24,7 @@ const ORDINARY: MessageLimit = { bytes: 2 * 1024 * 1024, values: 10_000, inTurn:
  * A batch of 3,500,000 bytes of JSON with some margin: such a body contains at most 1,166,667 values of three bytes
  * each. Empty rows take two bytes of a message: 8 KB compressed were 4.2 million rows, 400 MB and seconds of CPU.
  */
-const LARGE: MessageLimit = { bytes: 8 * 1024 * 1024, values: 1_200_000, inTurn: true };
+const LARGE: MessageLimit = { bytes: MAX_ROWS_BYTES, values: 1_200_000, inTurn: true };
 
 /** The largest message that any method reads, in bytes. */
 export const MAX_MESSAGE_BYTES = LARGE.bytes;
