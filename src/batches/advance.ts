@@ -36,12 +36,13 @@ const storeWarnings = statement(
 
 /**
  * Creates the codes of the next rows of a batch in one transaction, and emits `bulk.completed` after the last ones.
- * Returns whether there are more; false also when the batch was deleted or its account is closed. `batchId`: UUID.
+ * Returns whether there are more; false also when another job does them, the batch was deleted or its account is closed.
+ * `batchId`: UUID.
  */
 export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<boolean> {
   return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
-    // Other workers on this batch wait, and continue after this step. Index: batches_pkey.
-    const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+    // Another job on this batch skips it, and ends: see `scheduleStalled`. Index: batches_pkey.
+    const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE });
     if (!batch || isCompleted(batch)) return false;
     const now = await timeIfOpen(tx, batch.accountId);
     if (!now) return false;

@@ -41,8 +41,9 @@ export function taskOf({ name, table, property }: { name: string; table: string;
       `select graphile_worker.add_job('${name}', json_build_object('${property}', $1::text), job_key := $1::text)`,
     ),
     /**
-     * The process that works on a row holds its lock nearly all the time, and two processes on one row do no harm. A job
-     * that has not been taken keeps its place in the queue.
+     * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two steps, it
+     * gets a second job, which ends when it finds the row locked: waiting for the lock, such jobs took all places of a
+     * process whose steps were slow. A job that has not been taken keeps its place in the queue.
      */
     scheduleStalled: `
       select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,

@@ -52,7 +52,7 @@ export interface Worker {
 }
 
 /**
- * Runs the jobs of tasks, in any number of processes: a step is one transaction, and a second worker continues after it.
+ * Runs the jobs of tasks, in any number of processes: a step is one transaction, and a second job on the same row ends.
  * The library keeps the job of a process that died locked for hours, so all unfinished work whose job was taken, but which
  * no process does, gets a new job.
  */

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { newShortCode } from '../../codes/create/short-code.ts';
 import { openDatabase } from '../../db/database.ts';
@@ -21,6 +22,23 @@ async function newCode(account: string, columns: { policy?: object; version?: nu
   );
   return id;
 }
+
+// Such a second job would otherwise wait in the place of another account's work.
+test('a job ends if another one applies the change', async () => {
+  const [account, change] = [newUuid(), newUuid()];
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  await pool.query(
+    `insert into target_changes (id, account_id, dry_run, author, note, total, failed) values ($1, $2, false, '', '', 2501, 0)`,
+    [change, account],
+  );
+  const apply = () => applyNext(orm, 'https://signpost.example', change);
+  await transaction(pool, async (tx) => {
+    await tx.query('select from target_changes where id = $1 for update', [change]);
+    expect(await apply()).toBe(false);
+  });
+  expect(await apply()).toBe(true);
+  expect(await apply()).toBe(false);
+});
 
 // What happens between the storing of a row and its step: a code is deleted, or gets the target or another version.
 test('each row is applied to its code as it is then', async () => {

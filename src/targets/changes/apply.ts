@@ -117,13 +117,13 @@ const correct = statement(
 );
 
 /**
- * Applies the next rows of a change in one transaction. Returns whether there are more; false also if the change was deleted
- * or its account is closed. `id`: UUID.
+ * Applies the next rows of a change in one transaction. Returns whether there are more; false also if another job applies
+ * them, the change was deleted or its account is closed. `id`: UUID.
  */
 export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promise<boolean> {
   return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
-    // Other workers on this change wait, and continue after this step. Index: target_changes_pkey.
-    const change = await em.findOne(TargetChangeEntity, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+    // Another job on this change skips it, and ends: see `scheduleStalled`. Index: target_changes_pkey.
+    const change = await em.findOne(TargetChangeEntity, { id }, { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE });
     if (!change || isCompleted(change)) return false;
     const now = await timeIfOpen(tx, change.accountId);
     if (!now) return false;
