@@ -140,3 +140,24 @@ test.skipIf(!mayMount)(
     expect(found.map(Number)).toEqual(Array.from({ length: scans }, (_, scan) => scan));
   },
 );
+
+test.skipIf(!mayMount)('the disk counts as full until it has room, although the log has taken all scans', async () => {
+  const small = mkdtempSync(join(tmpdir(), 'signpost-disk-'));
+  mount(small);
+  onTestFinished(() => {
+    execFileSync('umount', ['--lazy', small]);
+    rmSync(small, { recursive: true });
+  });
+  const filler = fill(small);
+  const folder = join(small, 'spool');
+  const spool = openSpool({ folder, logger: pino({ level: 'silent' }), offer: (_, accepted) => accepted() });
+  onTestFinished(() => spool.close(0));
+  await new Promise<void>((kept) => spool.append(Buffer.from('a scan'), kept));
+  await expect.poll(() => spool.status().held, EVENTUALLY).toBe(0);
+  const { failures } = spool.status();
+  await expect.poll(() => spool.status().failures, EVENTUALLY).toBeGreaterThan(failures + 1);
+  expect(spool.status().failing).toBe('ENOSPC');
+
+  rmSync(filler);
+  await expect.poll(() => spool.status().failing, EVENTUALLY).toBeUndefined();
+});

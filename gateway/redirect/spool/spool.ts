@@ -1,4 +1,5 @@
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { diskErrorName } from './disk-error.ts';
 import { frameBytes, writeFrame } from './frames.ts';
@@ -90,6 +91,8 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
         written++;
       }
       if (bytes.length > 0) write(bytes);
+      // The log may have taken all scans that waited, which says nothing about the disk.
+      else if (written === 0 && failing !== undefined) probe(folder);
     } catch (error) {
       // Written again at each attempt, the first ones would take whatever room the disk gets, and the last ones none.
       if (written > 0) held.drop(written);
@@ -172,4 +175,16 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
       }
     },
   };
+}
+
+/** Throws if the disk of a folder can't be written. The file is removed first, so that a kill leaves nothing but an empty one. */
+function probe(folder: string): void {
+  const path = join(folder, 'probe');
+  const fd = openSync(path, 'w', 0o600);
+  try {
+    rmSync(path);
+    for (let left = BUFFER_BYTES; left > 0; ) left -= writeSync(fd, Buffer.alloc(left));
+  } finally {
+    closeSync(fd);
+  }
 }
