@@ -143,6 +143,16 @@ test.runIf(hasPromtool)('alerts about single events fire for the first one, whic
   expect(fires(deadLettered, scans, '0x10 100x40', 40)).toBe(false);
 });
 
+test.runIf(hasPromtool)('a disk that can’t be written is noticed although the log takes all scans', () => {
+  const fires = (failures: string) =>
+    firesAfter(20, 'SignpostScansHeld', {
+      'signpost_gateway_spool_held_bytes{instance="gateway-1:9464"}': '0x30',
+      'signpost_gateway_spool_failures_total{instance="gateway-1:9464"}': failures,
+    });
+  expect(fires('0x10 0+60x20')).toBe(true);
+  expect(fires('0x10 1x20')).toBe(false);
+});
+
 test.runIf(hasPromtool)('an alert fires for each role that no core has', () => {
   const roles = {
     signpost_outbox_age_seconds: '0x30',
