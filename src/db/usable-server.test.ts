@@ -39,6 +39,21 @@ test('a database that is not in UTF-8 is refused', async () => {
   );
 });
 
+test('a database whose transactions do not see what others commit is refused', async () => {
+  const url = (await freshDatabase({ migrated: false })).url;
+  const client = new pg.Client(url);
+  await client.connect();
+  onTestFinished(() => client.end());
+  const name = new URL(url).pathname.slice(1);
+  await client.query(`alter database ${name} set default_transaction_isolation = 'repeatable read'`);
+  expect(await failureOf(url)).toEqual(
+    new OperatorError(
+      "Sessions of DATABASE_URL have default_transaction_isolation 'repeatable read'; Signpost needs 'read committed', " +
+        'which is the default: reset it for the role, the database and the server.',
+    ),
+  );
+});
+
 test.skipIf(inject('gatewayUrl') === null)('a role without rights is a sentence', async () => {
   const url = new URL(inject('gatewayUrl') ?? '');
   url.pathname = new URL((await freshDatabase({ migrated: false })).url).pathname;
