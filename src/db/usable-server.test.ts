@@ -18,7 +18,7 @@ async function failureOf(url: string): Promise<unknown> {
 }
 
 test('an older Postgres is refused', async () => {
-  const query = async () => ({ rows: [{ version: '15.18 (Debian)', encoding: 'UTF8' }] });
+  const query = async () => ({ rows: [{ version: '15.18 (Debian)', encoding: 'UTF8', settings: [] }] });
   await expect(expectUsableServer({ query } as never)).rejects.toThrow(
     new OperatorError('DATABASE_URL points to Postgres 15.18 (Debian); Signpost needs Postgres 18.'),
   );
@@ -39,17 +39,19 @@ test('a database that is not in UTF-8 is refused', async () => {
   );
 });
 
-test('a database whose transactions do not see what others commit is refused', async () => {
+test.each([
+  { name: 'default_transaction_isolation', value: 'repeatable read', needed: 'read committed' },
+  { name: 'DateStyle', value: 'SQL, DMY', needed: 'ISO' },
+])('a database with another $name is refused', async ({ name, value, needed }) => {
   const url = (await freshDatabase({ migrated: false })).url;
   const client = new pg.Client(url);
   await client.connect();
   onTestFinished(() => client.end());
-  const name = new URL(url).pathname.slice(1);
-  await client.query(`alter database ${name} set default_transaction_isolation = 'repeatable read'`);
+  await client.query(`alter database ${new URL(url).pathname.slice(1)} set ${name} = '${value}'`);
   expect(await failureOf(url)).toEqual(
     new OperatorError(
-      "Sessions of DATABASE_URL have default_transaction_isolation 'repeatable read'; Signpost needs 'read committed', " +
-        'which is the default: reset it for the role, the database and the server.',
+      `${name} is '${value}' in the sessions of DATABASE_URL; Signpost needs '${needed}', the default: reset it for the ` +
+        'role, the database and the server.',
     ),
   );
 });
