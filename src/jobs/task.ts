@@ -14,6 +14,8 @@ export const STALLED_MS = 2_000;
 export const STEP_MS = 60_000;
 /** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
 const MAX_RETRY_WAIT_MS = 10_000;
+/** The lowest priority of a job; as much unfinished work of its account is counted at most. */
+const MAX_PRIORITY = 1_000;
 
 /**
  * A kind of work that continues in the background, one transaction after another, until it is completed. Each piece of
@@ -35,10 +37,18 @@ export interface Task {
 export function taskOf({ name, table, property }: { name: string; table: string; property: string }): Task {
   return {
     name,
-    /** Adds the job, or replaces it if it has not begun. */
+    /**
+     * Adds the job, or replaces it if it has not begun. Jobs with a smaller number as priority come first, and of those with the
+     * same number the oldest: the first work of an account does not wait for the hundredth of another one.
+     */
     schedule: statement(
       `${table}_schedule`,
-      `select graphile_worker.add_job('${name}', json_build_object('${property}', $1::text), job_key := $1::text)`,
+      `select graphile_worker.add_job(
+         '${name}', json_build_object('${property}', $1::text), job_key := $1::text,
+         priority := (select count(*) from (
+           select from ${table} w join ${table} other on other.account_id = w.account_id and other.completed_at is null
+           where w.id = $1::text::uuid limit ${MAX_PRIORITY}
+         ) as unfinished)::integer)`,
     ),
     /**
      * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two steps, it

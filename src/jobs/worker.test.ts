@@ -1,11 +1,13 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { BATCH_TASK } from '../batches/advance.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { TARGET_CHANGE_TASK } from '../targets/changes/apply.ts';
+import { schedule } from './task.ts';
 import { startWorker } from './worker.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
@@ -40,4 +42,40 @@ test('unfinished work of every task that no process does is done', async () => {
   await expect
     .poll(() => done.toSorted(), EVENTUALLY)
     .toEqual([`${BATCH_TASK.name} ${batch}`, `${TARGET_CHANGE_TASK.name} ${change}`].toSorted());
+});
+
+test('the work of an account does not wait until all of another account is done', async () => {
+  const { url } = await freshDatabase();
+  const database = await openDatabase(url, 6, entities);
+  onTestFinished(() => database.close());
+  const { pool } = database;
+  /** Schedules batches of a new account, one after the other. */
+  async function batchesOf(count: number): Promise<string[]> {
+    const account = newUuid();
+    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account]);
+    const batches = Array.from({ length: count }, newUuid);
+    for (const batch of batches) {
+      await transaction(pool, async (tx) => {
+        await tx.query(
+          `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
+           values ($1, $2, '#000000', '#ffffff', 1, 0, 0)`,
+          [batch, account],
+        );
+        await schedule(tx, BATCH_TASK, batch);
+      });
+    }
+    return batches;
+  }
+  const [many, [single]] = [await batchesOf(20), await batchesOf(1)];
+  const done: string[] = [];
+  async function advance(id: string): Promise<boolean> {
+    done.push(id);
+    await pool.query('update batches set completed_at = now() where id = $1', [id]);
+    return false;
+  }
+  const logger = pino({ level: 'silent' });
+  const worker = startWorker({ databaseUrl: url, database, tasks: [{ task: BATCH_TASK, advance }], logger });
+  onTestFinished(() => worker.stop());
+  await expect.poll(() => done.length, EVENTUALLY).toBeGreaterThanOrEqual(many.length + 1);
+  expect(done.indexOf(single ?? '')).toBeLessThan(5);
 });
