@@ -115,6 +115,7 @@ async function main(config: GatewayConfig): Promise<void> {
     onMessage(worker, message) {
       if (message.type === 'metrics') collector.receive(message.collection, message.scopes);
       if (message.type === 'offered') carrier.send({ ...message, worker });
+      if (message.type === 'unwritten') workers?.send(message);
       // A worker that has just started knows no state yet.
       if (message.type === 'status' || message.type === 'ready') isStateSent = false;
     },

@@ -65,7 +65,9 @@ async function main(number: number, spoolName: string, sockets: number): Promise
   running.defer(() => logger.info('the worker has stopped'));
   running.defer(() => telemetry.stop());
   running.use(lockProcess(config.DATA_DIR, logger));
-  const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger);
+  const table = openRouteTable(join(config.DATA_DIR, 'routes'), logger, (shortCode, record) => {
+    sendToMain({ type: 'unwritten', shortCode, record });
+  });
   running.defer(() => table.close());
   const countRefusal = measureRefusals();
   const unknownLimit = limitAttempts(config.UNKNOWN_CODES_PER_MINUTE);
@@ -117,6 +119,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
   onMessageFromMain((message) => {
     if (message.type === 'state') ({ state } = message);
     else if (message.type === 'published' && message.offer === pendingOffer.id) pendingOffer.accepted();
+    else if (message.type === 'unwritten') table.serveUnwritten(message.shortCode, Buffer.from(message.record));
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(status);

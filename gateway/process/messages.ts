@@ -12,6 +12,13 @@ import type { SpoolStatus } from '../redirect/spool/spool.ts';
  * from the log into the route table and scans from the spools to the log.
  */
 
+/** From a worker, through the main process, to all workers: a changed code that the disk did not take, to serve from memory. */
+interface UnwrittenRoute {
+  readonly type: 'unwritten';
+  readonly shortCode: string;
+  readonly record: Uint8Array;
+}
+
 /** A message from a worker or the carrier to the main process. */
 export type MessageToMain =
   /** It has started. */
@@ -26,6 +33,7 @@ export type MessageToMain =
   | { readonly type: 'offered'; readonly offer: string; readonly frames: Uint8Array }
   /** The carrier has published the frames of that offer. */
   | { readonly type: 'published'; readonly worker: number; readonly offer: string }
+  | UnwrittenRoute
   /** Its metrics, in answer to `collect`. */
   | { readonly type: 'metrics'; readonly collection: number; readonly scopes: readonly ScopeMetrics[] };
 
@@ -43,6 +51,7 @@ export type MessageFromMain =
   | { readonly type: 'offered'; readonly worker: number; readonly offer: string; readonly frames: Uint8Array }
   /** To the worker: the frames of this offer, made by it or its predecessor, were published. */
   | { readonly type: 'published'; readonly offer: string }
+  | UnwrittenRoute
   /** Send your metrics. */
   | { readonly type: 'collect'; readonly collection: number };
 

@@ -10,6 +10,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { Answer, type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { ReservedSpace } from './reserved-space.ts';
 import { openRouteTable, type RouteTable } from './route-table.ts';
 
 const logger = pino({ level: 'silent' });
@@ -220,4 +221,36 @@ test('a process that is suspended while it writes keeps no other writer from its
     suspended.kill('SIGCONT');
     await says(`written ${round}`);
   }
+});
+
+test('a change that the disk does not take is served from memory until the table has it or a newer one', async () => {
+  const unwritten: [string, Buffer][] = [];
+  const [first, second] = [folder, folder].map((path) =>
+    openRouteTable(path, logger, (...code) => void unwritten.push(code)),
+  ) as [RouteTable, RouteTable];
+  onTestFinished(async () => {
+    await first.close();
+    await second.close();
+  });
+  const targets = async () => {
+    await nextTurn();
+    return [first, second].map((each) => each.code('abcdefg')?.targetUrl);
+  };
+  await first.apply(code(1n, 'https://one.example'));
+  const full = vi.spyOn(ReservedSpace.prototype, 'ensure').mockImplementation(() => {
+    throw new Error('ENOSPC');
+  });
+  onTestFinished(() => full.mockRestore());
+  await first.apply(code(3n, 'https://three.example'));
+  await first.apply(code(2n, 'https://two.example'));
+  expect(await targets()).toEqual(['https://three.example', 'https://one.example']);
+  for (const [shortCode, record] of unwritten) second.serveUnwritten(shortCode, record);
+  expect(await targets()).toEqual(['https://three.example', 'https://three.example']);
+  // It is looked up in Postgres.
+  await first.apply(route('another'));
+  expect(first.code('another')).toBeUndefined();
+
+  full.mockRestore();
+  await second.apply(code(4n, 'https://four.example'));
+  expect(await targets()).toEqual(['https://four.example', 'https://four.example']);
 });

@@ -3,10 +3,21 @@ import { join } from 'node:path';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
 import type { Positions } from '../../../common/log/log.ts';
+import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { HostRoute, Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { routeCommits } from './route-commits.ts';
-import { CODE_KEY, type FoundRoute, HOST_KEY, positionKeys, readCode, readHost, TOPIC_KEY } from './route-record.ts';
+import {
+  CODE_KEY,
+  codeRecord,
+  type FoundRoute,
+  HOST_KEY,
+  positionKeys,
+  readCode,
+  readHost,
+  TOPIC_KEY,
+  versionIn,
+} from './route-record.ts';
 import { collected } from './shared-commits.ts';
 import { openWriterLock } from './writer-lock.ts';
 
@@ -21,10 +32,13 @@ export interface RouteTable {
   customDomain(hostname: string): HostRoute | undefined;
   /**
    * Writes a route. Once this resolves the route is visible to scans and survives a kill and a power cut. A failed write is
-   * only logged. `mayWait`: until 5 ms after the previous commit, to share one with other changes that are in
-   * progress; a change that may not wait is committed at once, with all that are waiting.
+   * only logged; if the table has an older version, this process serves the new one from memory. `mayWait`: until 5 ms after
+   * the previous commit, to share one with other changes that are in progress; a change that may not wait is committed at
+   * once, with all that are waiting.
    */
   apply(route: Route, mayWait?: boolean): Promise<void>;
+  /** Serves a code from memory until the table has this version or a newer one; `record`: see `codeRecord`. */
+  serveUnwritten(shortCode: string, record: Buffer): void;
   /**
    * Writes routes of the topic, in one commit with those of other partitions, and the position reached in one transaction
    * with the last of them, or within `POSITIONS_MS` if the table has all of them already. Rejects if the disk can't be
@@ -61,11 +75,22 @@ const POSITIONS_MS = 1_000;
 /** How often it is logged that routes can't be written, in ms. */
 const LOG_MS = 60_000;
 
+/** The number of codes that are served from memory, and the bytes that they take. */
+const MAX_UNWRITTEN = 100_000;
+const MAX_UNWRITTEN_BYTES = 32 * 1024 * 1024;
+
 /** No hostname or short code is longer. LMDB rejects keys over 1,978 bytes, and clients can send such a host. */
 const MAX_KEY_LENGTH = 255;
 
-/** Opens the table in `folder`, which is created if it is missing. */
-export function openRouteTable(folder: string, logger: Logger): RouteTable {
+/**
+ * Opens the table in `folder`, which is created if it is missing. `onUnwritten` is called with each code that `apply` could not
+ * write although the table has an older version: other processes should serve it from memory too.
+ */
+export function openRouteTable(
+  folder: string,
+  logger: Logger,
+  onUnwritten: RouteTable['serveUnwritten'] = () => {},
+): RouteTable {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const store = open<Buffer, string>({ path: folder, encoding: 'binary', noSubdir: false });
   const lock = openWriterLock(folder, logger);
@@ -74,6 +99,8 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
+  /** Records of codes that could not be written, by short code. Those that the table has meanwhile do no harm. */
+  const served = new BoundedMap<string, Buffer>(MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES);
   /** Positions that are not in the table yet, although all routes before them are. */
   const unwritten = new Map<number, bigint>();
   let writingPositions: NodeJS.Timeout | undefined;
@@ -81,13 +108,15 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
     logger.error({ err: error }, 'a route could not be written to disk'),
   );
   const apply = collected<Route>(async (take) => {
+    let routes: Route[] = [];
     try {
       await lock.alone(() => {
-        const routes = commits.newer(take());
+        routes = commits.newer(take());
         if (routes.length > 0) commit(routes);
       }, true);
     } catch (error) {
       // The topic delivers them again; the API response to a change must not fail because of it.
+      for (const route of routes) keepUnwritten(route);
       reportUnwritten(1, error);
     }
   });
@@ -107,6 +136,20 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       writePositions().catch(() => undefined);
     }, POSITIONS_MS);
   });
+
+  /** A code that the table lacks altogether is looked up in Postgres, which also has what is changed elsewhere. */
+  function keepUnwritten({ version, entry }: Route): void {
+    if (entry.case !== 'code' || !read(CODE_KEY + entry.value.shortCode)) return;
+    const record = codeRecord(version, entry.value);
+    if (!record) return;
+    serveUnwritten(entry.value.shortCode, record);
+    onUnwritten(entry.value.shortCode, record);
+  }
+
+  function serveUnwritten(shortCode: string, record: Buffer): void {
+    const before = served.get(shortCode);
+    if (!before || versionIn(before) < versionIn(record)) served.set(shortCode, record, record.length);
+  }
 
   /**
    * All look-ups of one event loop iteration share the snapshot of the first. Every request that this iteration answers
@@ -144,8 +187,11 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
   return {
     code(shortCode) {
       refresh();
-      const record = read(CODE_KEY + shortCode);
-      return record && readCode(record, record.length);
+      const written = read(CODE_KEY + shortCode);
+      if (!written) return undefined;
+      const kept = served.get(shortCode);
+      const record = kept && versionIn(kept) > versionIn(written) ? kept : written;
+      return readCode(record, record.length);
     },
     customDomain(hostname) {
       refresh();
@@ -155,6 +201,7 @@ export function openRouteTable(folder: string, logger: Logger): RouteTable {
       return domain;
     },
     apply,
+    serveUnwritten,
     advance: (routes, reached) => advance({ routes, reached }, true),
     positions() {
       const entries = store.getRange(positionKeys());
