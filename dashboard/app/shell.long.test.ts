@@ -161,6 +161,39 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.close();
   });
 
+  test('says so while the browser is offline, and makes no change later that failed then', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-IE' } });
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const email = page.getByRole('dialog').getByRole('textbox', { name: 'E-mail address' });
+    await email.fill('offline@harbour.example');
+    await page.context().setOffline(true);
+    await email.press('Enter');
+    await page.getByRole('dialog').getByText('Signpost is unavailable at the moment. Try again shortly.').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.context().setOffline(false);
+    // As calls that waited for the connection would do.
+    await page.waitForTimeout(1_000);
+    const { members } = await pages.client(AccountsService).listMembers({});
+    expect(members.map(({ email }) => email)).not.toContain('offline@harbour.example');
+    await page.context().close();
+  });
+
+  test('reads what it shows again once the browser is online', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-IE', viewport: { width: 1000, height: 800 } } });
+    await page.getByRole('row', { name: /owner@harbour.example/ }).waitFor();
+    await page.context().setOffline(true);
+    // What has been read a moment ago is not read again.
+    await page.evaluate(() => {
+      const now = Date.now;
+      Date.now = () => now() + 60_000;
+    });
+    await pages.client(AccountsService).addMember({ email: 'meanwhile@harbour.example', role: Role.VIEWER });
+    await page.context().setOffline(false);
+    await page.getByRole('row', { name: /meanwhile@harbour.example/ }).waitFor();
+    await page.context().close();
+  });
+
   test('once another account is open, a page of the previous one changes nothing, and is loaded anew', async () => {
     const { accountId } = await pages.signpost.createAccount({ name: 'Other Kitchens' });
     const others = internal(pages.signpost, AccountsService, accountId);

@@ -19,7 +19,12 @@ export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: checkSession }),
   mutationCache: new MutationCache({ onError: checkSession }),
   defaultOptions: {
+    // Calls are made and fail also while the browser says that it is offline. Otherwise pages would only say that they load,
+    // and a change would be made at the next connection, although its dialog may have been cancelled long before.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
+      refetchOnReconnect: true,
       staleTime: 10_000,
       retry: (failures, error) => failures < RETRIES && isTemporary(error),
       refetchInterval: recoveryInterval,
