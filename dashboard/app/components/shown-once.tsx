@@ -4,6 +4,7 @@ import { Button } from './button.tsx';
 import styles from './copy-button.module.css';
 import { CopyButton } from './copy-button.tsx';
 import { Actions, Dialog } from './dialog.tsx';
+import { StayGuard } from './leave-guard.tsx';
 
 interface ShownOnceProps {
   readonly title: string;
@@ -22,6 +23,7 @@ export function ShownOnce({ title, value, label, done, onClose, children }: Show
   const { common } = useFirstMessages();
   return (
     <Dialog title={title} isOpen onClose={onClose} isAlert isKept>
+      <StayGuard isNeeded />
       {children}
       <output aria-label={label} className={styles.secret}>
         <code>{value}</code>

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { AccountsService } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
+import { StayGuard } from '../../components/leave-guard.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { ShownOnce } from '../../components/shown-once.tsx';
 import { useMay, useSession } from '../../data/session.ts';
@@ -24,6 +25,7 @@ export function ApiKey() {
   const close = () => setAsked(undefined);
   return (
     <Section title={texts.title}>
+      <StayGuard isNeeded={rotate.isPending} />
       <Panel>
         <p>{texts.text}</p>
         {account.plan === 'free' && <Notice>{texts.noApi}</Notice>}

@@ -63,6 +63,29 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
     await page.close();
   });
 
+  test('shows a new key whatever is pressed before it arrives, and until it was stored', async () => {
+    await pages.client(AccountsService).renameAccount({ name: 'Harbour' });
+    const page = await pages.open('/team');
+    await page.getByRole('navigation').getByRole('link', { name: 'API' }).click();
+    await page.getByRole('button', { name: 'Create a new key' }).click();
+    await page.getByRole('alertdialog').getByRole('textbox').fill('Harbour');
+    await page.route(/RotateKey/, async (route) => {
+      await page.evaluate(() => history.back());
+      await page.waitForTimeout(500);
+      await route.continue();
+    });
+    await page.keyboard.press('Enter');
+    const key = page.getByText(/^sk_live_\w{43}$/);
+    await key.waitFor();
+    await page.evaluate(() => history.back());
+    await page.waitForTimeout(500);
+    await key.waitFor({ timeout: 1_000 });
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.evaluate(() => history.back());
+    await page.waitForURL('**/team');
+    await page.close();
+  });
+
   test('lets only owners change the key', async () => {
     const page = await pages.open('/api', { role: Role.ADMIN, context: { locale: 'de-DE' } });
     await page.getByText('Inhaber des Kontos legen ihn an').waitFor();

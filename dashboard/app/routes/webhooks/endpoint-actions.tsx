@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
+import { StayGuard } from '../../components/leave-guard.tsx';
 import { Menu } from '../../components/menu.tsx';
 import { useAction } from '../../data/use-action.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -34,6 +35,7 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
     action.run({ id, enabled: wanted, updateMask: { paths: ['enabled'] } });
   return (
     <>
+      <StayGuard isNeeded={rotate.isPending} />
       <Button icon={Send} isPending={test.isPending} onPress={() => void sendTest().catch(() => undefined)}>
         {texts.sendTest}
       </Button>

@@ -4,6 +4,7 @@ import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/w
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
+import { StayGuard } from '../../components/leave-guard.tsx';
 import { Notice } from '../../components/page.tsx';
 import { useAction } from '../../data/use-action.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -52,12 +53,19 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
     return (
       <Secret
         secret={added.secret}
-        onClose={() => void navigate({ to: '/webhooks/$endpointId', params: { endpointId: added.id } })}
+        onClose={() =>
+          void navigate({ to: '/webhooks/$endpointId', params: { endpointId: added.id }, ignoreBlocker: true })
+        }
       />
     );
   }
+  // The secret of the endpoint that is being created is shown only here.
+  const close = () => {
+    if (!create.isPending) onClose();
+  };
   return (
-    <Dialog title={endpoint ? texts.edit : texts.add} isOpen onClose={onClose}>
+    <Dialog title={endpoint ? texts.edit : texts.add} isOpen onClose={close}>
+      <StayGuard isNeeded={create.isPending} />
       <form onSubmit={submit} className={styles.form} noValidate>
         <Field
           label={texts.url}
@@ -91,7 +99,9 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
         {isAboutEvents && <Notice look="danger">{error}</Notice>}
         <p className={styles.note}>{texts.eventsNote}</p>
         <Actions>
-          <Button onPress={onClose}>{common.cancel}</Button>
+          <Button onPress={close} isDisabled={create.isPending}>
+            {common.cancel}
+          </Button>
           <Button
             type="submit"
             look="primary"

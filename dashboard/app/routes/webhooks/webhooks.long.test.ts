@@ -78,6 +78,38 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.close();
   });
 
+  test('show their secret whatever is pressed before it arrives, and until it was stored', async () => {
+    const page = await pages.open('/batches');
+    await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
+    await page.getByRole('button', { name: 'Add an endpoint' }).click();
+    await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/slow`);
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(/CreateEndpoint/, async (route) => {
+      await answered;
+      await route.continue();
+    });
+    await Promise.all([page.waitForRequest(/CreateEndpoint/), page.keyboard.press('Enter')]);
+    await page.keyboard.press('Escape');
+    // Back is refused, so there is no page to wait for.
+    await page.evaluate(() => history.back());
+    answer();
+    await page.getByText(/^whsec_/).waitFor();
+    await page.evaluate(() => history.back());
+    await page.waitForTimeout(500);
+    await page.getByText(/^whsec_/).waitFor({ timeout: 1_000 });
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('heading', { name: `${receiver.url}/slow` }).waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('alertdialog').getByRole('textbox').fill(`${receiver.url}/slow`);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/webhooks');
+    await page.close();
+  });
+
   test('are not added twice unnoticed when the answer is lost', async () => {
     const page = await pages.open('/webhooks');
     await page.getByRole('button', { name: 'Add an endpoint' }).click();
