@@ -199,6 +199,28 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.close();
   });
 
+  test('does not lead to its page once the person is elsewhere, and enters something there', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByLabel('Target URL').fill('https://example.com/slow');
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(/CreateCode/, async (route) => {
+      await answered;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Discard' }).click();
+    await page.waitForURL('**/batches');
+    answer();
+    await page.getByRole('status').getByText('was created').waitFor();
+    await page.waitForTimeout(500);
+    expect(new URL(page.url()).pathname).toBe('/batches');
+    await page.close();
+  });
+
   test('cannot be made by a viewer', async () => {
     const page = await pages.open('/codes/new', { role: Role.VIEWER });
     await page.getByText('Your role does not allow this.').waitFor();

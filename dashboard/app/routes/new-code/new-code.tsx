@@ -41,6 +41,7 @@ function NewCodeForm() {
   const [wasSent, setSent] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const creation = useCreation();
+  const navigate = useNavigate();
   const problems = problemsOf(draft, messages);
   const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
@@ -52,8 +53,14 @@ function NewCodeForm() {
     // After success this page may still be shown, while the code’s page is loaded.
     if (creation.isPending || creation.isSuccess) return;
     setSent(true);
-    if (Object.values(problems).every((problem) => problem === undefined)) creation.mutate(draft);
-    else focusFirstInvalid(form.current);
+    if (Object.values(problems).some((problem) => problem !== undefined)) return focusFirstInvalid(form.current);
+    creation.mutate(draft, {
+      // Not called if the person has left the page meanwhile, and may be entering something elsewhere.
+      onSuccess: ({ code }) => {
+        // What was entered is a code now.
+        if (code) void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
+      },
+    });
   };
   const fields = { draft, onChange: change, errors };
   const isChanged = JSON.stringify({ ...draft, kind: EMPTY_DRAFT.kind }) !== JSON.stringify(EMPTY_DRAFT);
@@ -102,7 +109,6 @@ function NewCodeForm() {
 function useCreation() {
   const { newCode, rowSentence } = useMessages();
   const transport = useTransport();
-  const navigate = useNavigate();
   const keys = useIdempotencyKeys();
   return useMutation({
     mutationFn: (draft: Draft) => createCode(transport, draft, keys.keyFor(JSON.stringify(draft))),
@@ -112,8 +118,6 @@ function useCreation() {
       if (!code) return;
       const sentences = [newCode.createdToast(code.name || code.shortCode), ...warnings.map(rowSentence)];
       showToast(sentences.join(' '), { kind: sentences.length === 1 ? 'done' : 'failed' });
-      // What was entered is a code now.
-      void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
     },
   });
 }
