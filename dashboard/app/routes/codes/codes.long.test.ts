@@ -211,6 +211,18 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await expect.poll(() => field.inputValue()).toBe('');
   });
 
+  test('opens another page, whatever was typed into the search just before', async () => {
+    const page = await pages.open('/codes');
+    await page.route(/\/assets\/[^/]*\.(js|css)$/, async (route) => {
+      await page.waitForTimeout(1_500);
+      await route.continue();
+    });
+    await page.getByRole('searchbox', { name: 'Search codes' }).fill('menu');
+    await page.getByRole('navigation').getByRole('link', { name: 'Team' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
+    await page.close();
+  });
+
   test('keeps filters and the opened code in the address', async () => {
     const page = await pages.open('/codes');
     await page.getByRole('searchbox', { name: 'Search codes' }).fill('poster');

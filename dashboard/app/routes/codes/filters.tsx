@@ -109,6 +109,7 @@ function changed(before: CodesSearch, changes: CodesSearch): CodesSearch {
 function SearchText({ text }: { readonly text: string }) {
   const { codes } = useMessages();
   const set = useSetSearch();
+  const router = useRouter();
   const [typed, setTyped] = useState(text);
   // The text that the field has searched for. When the address comes to have it, the field may be ahead of it already.
   const sent = useRef(text);
@@ -121,6 +122,8 @@ function SearchText({ text }: { readonly text: string }) {
   useEffect(() => {
     if (typed.trim() === sent.current) return;
     const timer = setTimeout(() => {
+      // While another page is loaded, a search would lead back from it.
+      if (router.latestLocation.pathname !== '/codes') return;
       sent.current = typed.trim();
       set({ q: sent.current || undefined });
     }, TYPED_MS);
