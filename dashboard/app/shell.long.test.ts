@@ -284,6 +284,17 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('is closed to a person who has been removed from the account', async () => {
+    const page = await pages.open('/codes/new', { role: Role.EDITOR });
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/removed');
+    const accounts = pages.client(AccountsService);
+    const { members } = await accounts.listMembers({});
+    await accounts.removeMember({ id: members.find(({ role }) => role === Role.EDITOR)?.id ?? '' });
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await page.context().close();
+  });
+
   test('signs out', async () => {
     const page = await pages.open('/', { context: { viewport: { width: 390, height: 800 } } });
     await page.getByRole('button', { name: 'Open navigation' }).click();

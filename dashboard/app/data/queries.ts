@@ -3,6 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { AccountsService } from '../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { reasonOf } from './error-text.ts';
 import { sessionQuery } from './session.ts';
 
 /** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */
@@ -61,9 +62,12 @@ export async function refreshServices(...services: readonly DescService[]): Prom
   );
 }
 
-/** Shows the sign-in page if a call failed because the session has ended. For calls that are neither query nor mutation. */
+/**
+ * Shows the sign-in page if a call failed because the session has ended, and that or another account if the person has been
+ * removed from this one. For calls that are neither query nor mutation.
+ */
 export function checkSession(error: unknown): void {
-  if (ConnectError.from(error).code === Code.Unauthenticated) {
+  if (ConnectError.from(error).code === Code.Unauthenticated || reasonOf(error) === 'NOT_A_MEMBER') {
     void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
   }
 }

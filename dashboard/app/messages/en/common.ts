@@ -40,6 +40,7 @@ export const common = {
   reasons: {
     // Read where the session had ended, or in what was kept until the person has signed in again.
     UNAUTHENTICATED: () => 'Your session had ended. Try again.',
+    NOT_A_MEMBER: () => 'You are no longer a member of this account.',
     UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
     DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not point to Signpost at the moment.',
   } as Reasons,
