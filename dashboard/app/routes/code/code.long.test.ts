@@ -294,7 +294,8 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
   test('breaks what has no spaces: names of rules, parameters and reasons', async () => {
     const code = await newCode('Long');
     const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/' } } as const;
-    const policy = { rules: [{ name: 'n'.repeat(64), outcome }], parameters: { utm_content: 'v'.repeat(256) } };
+    const when = { countries: ['DE', 'AT', 'CH', 'GB', 'FR', 'IT', 'ES'] };
+    const policy = { rules: [{ name: 'n'.repeat(64), when, outcome }], parameters: { utm_content: 'v'.repeat(256) } };
     await pages.client(TargetsService).setTarget({ id: code.id, policy, note: 'https://'.padEnd(200, 't') });
     const page = await pages.open(`/codes/${code.id}`);
     await page.setViewportSize({ width: 390, height: 844 });
@@ -302,17 +303,18 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     await expect.poll(overflow).toBeLessThanOrEqual(0);
     // A date with a time is the widest field of the preview.
-    const when = page.getByRole('region', { name: 'Preview' }).getByLabel('When');
+    const at = page.getByRole('region', { name: 'Preview' }).getByLabel('When');
     for (const width of [1440, 900, 768, 320]) {
       await page.setViewportSize({ width, height: 844 });
       const isInside = () =>
-        when.evaluate(
+        at.evaluate(
           (e) => e.getBoundingClientRect().right <= (e.closest('section')?.getBoundingClientRect().right ?? 0),
         );
       await expect.poll(isInside, { message: String(width) }).toBe(true);
     }
     await press(page, 'Change target');
-    await page.getByRole('group', { name: 'Rule 1' }).waitFor();
+    await page.getByRole('button', { name: /^Countries: Germany, Austria, .* and Spain$/ }).waitFor();
+    await page.getByRole('button', { name: 'Country: Unknown' }).waitFor();
     await expect.poll(overflow).toBeLessThanOrEqual(0);
     await page.close();
   });

@@ -92,7 +92,11 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           </div>
         </>
       );
-    case 'countries':
+    case 'countries': {
+      const chosen =
+        rule.countries.length === 0
+          ? form.choose
+          : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry));
       return (
         <>
           <div data-invalid={error('countries') ? true : undefined}>
@@ -103,10 +107,8 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
               onChange={(chosen) => onChange({ ...rule, countries: chosen })}
               isMultiple
             >
-              <Button look="field" aria-describedby={errorId}>
-                {rule.countries.length === 0
-                  ? form.choose
-                  : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry))}
+              <Button look="field" aria-label={`${form.kinds.countries}: ${chosen}`} aria-describedby={errorId}>
+                {chosen}
                 <ChevronDown aria-hidden size={16} />
               </Button>
             </Picker>
@@ -118,6 +120,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           )}
         </>
       );
+    }
     case 'languages':
       return (
         <Field

@@ -33,6 +33,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
   const { preview } = texts;
   const countries = useCountries();
   const [country, setCountry] = useState('');
+  const countryName = format.country(country) ?? preview.anyCountry;
   const [language, setLanguage] = useState('');
   const [device, setDevice] = useState<string>('mobile');
   const [system, setSystem] = useState<string>('ios');
@@ -58,7 +59,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
       {draft && <p className={styles.muted}>{preview.ofDraft}</p>}
       <div className={styles.previewFields}>
         <div className={field.field}>
-          <span className={field.label} id="preview-country">
+          <span className={field.label} aria-hidden>
             {preview.country}
           </span>
           <Picker
@@ -67,8 +68,8 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
             value={[country]}
             onChange={([chosen = '']) => setCountry(chosen)}
           >
-            <Button look="field" aria-describedby="preview-country">
-              {country === '' ? preview.anyCountry : format.country(country)}
+            <Button look="field" aria-label={`${preview.country}: ${countryName}`}>
+              {countryName}
               <ChevronDown aria-hidden size={16} />
             </Button>
           </Picker>

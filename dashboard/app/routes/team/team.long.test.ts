@@ -95,6 +95,19 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await page.close();
   });
 
+  test('is named in full in dialogs, whose buttons stay within them', async () => {
+    const accounts = pages.client(AccountsService);
+    await accounts.renameAccount({ name: 'W'.repeat(200) });
+    const page = await pages.open('/team', { context: { viewport: { width: 320, height: 640 } } });
+    await page.getByRole('button', { name: 'Close the account' }).press('Enter');
+    const dialog = page.getByRole('alertdialog');
+    const { x = 0, width = 0 } = (await dialog.getByRole('button', { name: 'Cancel' }).boundingBox()) ?? {};
+    expect(x + width).toBeLessThan(320);
+    expect(await dialog.evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
+    await accounts.renameAccount({ name: 'Harbour Kitchens Ltd' });
+    await page.close();
+  });
+
   test('is closed by an owner who types its name', async () => {
     const page = await pages.open('/team');
     await page.getByRole('button', { name: 'Close the account' }).press('Enter');
