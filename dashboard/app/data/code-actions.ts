@@ -56,12 +56,13 @@ export function useCodeActions(): CodeActions {
       const change = await call();
       if (!change) showToast(codes.done.notUndone(isolated(nameOfCode(code))), { kind: 'failed' });
       else showToast(done(change.code ?? code), change.undo && { undo: () => void change.undo?.() });
+      await refreshCodes();
       return change !== undefined;
     } catch (error) {
       showToast(errorText(error), { kind: 'failed' });
+      // Not awaited, which takes long while Signpost is unavailable: what was typed can be sent again at once.
+      void refreshCodes();
       return false;
-    } finally {
-      await refreshCodes();
     }
   };
   /** Sets one of the values. Undoing it sets the one before, expecting that the code still has the new one. */
