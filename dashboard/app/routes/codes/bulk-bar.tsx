@@ -123,9 +123,9 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
           selection={selecting.selection}
           filter={filter}
           count={count}
-          onDone={() => {
+          onDone={(mayBeRepeated) => {
             setRunning(undefined);
-            if (running.kind !== 'export') selecting.clear();
+            if (running.kind !== 'export' && !mayBeRepeated) selecting.clear();
           }}
         />
       )}

@@ -24,7 +24,8 @@ interface BulkRunProps {
   readonly filter: CodesFilter;
   /** How many codes are selected. */
   readonly count: number;
-  readonly onDone: () => void;
+  /** `mayBeRepeated`: it broke off, so the selection is still of use. */
+  readonly onDone: (mayBeRepeated?: boolean) => void;
 }
 
 /** Does something with the selected codes, shows how far it is, and what became of it. */
@@ -115,8 +116,9 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   }, []);
 
   const isEnded = result !== undefined || error !== undefined;
+  const close = () => onDone(error !== undefined);
   return (
-    <Dialog title={bulk.titles[job.kind]} isOpen onClose={() => (isEnded ? onDone() : abort.abort())} isAlert>
+    <Dialog title={bulk.titles[job.kind]} isOpen onClose={() => (isEnded ? close() : abort.abort())} isAlert>
       {!isEnded && (
         <ProgressBar aria-label={bulk.titles[job.kind]} value={done} maxValue={Math.max(1, total)}>
           {({ percentage }) => (
@@ -143,7 +145,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
           </Button>
         )}
         {isEnded ? (
-          <Button onPress={onDone}>{common.close}</Button>
+          <Button onPress={close}>{common.close}</Button>
         ) : (
           <Button onPress={() => abort.abort()}>{bulk.stop}</Button>
         )}

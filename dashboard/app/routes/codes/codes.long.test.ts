@@ -262,6 +262,8 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('button', { name: 'Close', exact: true }).last().click();
     await list.getByRole('row').nth(1).waitFor();
     expect(await pausedNow()).toBe(before);
+    // It can be tried again.
+    await page.getByText('1 code selected').waitFor();
     await page.context().close();
   });
 
