@@ -74,6 +74,8 @@ export function replaceIdle(
   }
 
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+    // Node itself answers requests with `Expect` only if nothing listens: they would wait forever, and count as being answered.
+    if (server.listenerCount(event) === 0) continue;
     server.prependListener(event, (_request, response: ServerResponse) => {
       const connection = connections.get(response.req.socket);
       if (connection) connection.response = response;

@@ -146,6 +146,22 @@ test('a connection beyond the limit replaces one that has long been idle', async
   await ended;
 });
 
+test.each([
+  ['100-continue', 200],
+  ['something-else', 417],
+])('a request with `Expect: %s` is answered', async (expectation, status) => {
+  const server = await serverBefore({});
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = server.server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  onTestFinished(async () => {
+    socket.destroy();
+    await server.close();
+  });
+  socket.write(`GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: ${expectation}\r\nconnection: close\r\n\r\n`);
+  expect(Buffer.concat(await socket.toArray()).toString()).toContain(`HTTP/1.1 ${status} `);
+});
+
 test('a connection that can’t be accepted does not end the process', async () => {
   const server = await serverBefore({});
   await server.listen({ port: 0 });
