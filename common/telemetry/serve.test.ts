@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { serveObserved } from './serve.ts';
 
@@ -43,6 +43,27 @@ test('a process that can’t tell whether it is ready is not', async () => {
   await using _ = await serveObserved({ host: LOOPBACK, port, logger, ...ready, unready });
   const response = await fetch(`http://${LOOPBACK}:${port}/readyz`);
   expect([response.status, await response.text()]).toEqual([503, 'Readiness could not be determined.']);
+});
+
+test('a connection with many requests in progress is closed', async () => {
+  const port = await freePort();
+  const collect = () => new Promise<never>(() => {});
+  await using _ = await serveObserved({ host: LOOPBACK, port, logger, ...ready, collect });
+  const socket = connect(port, LOOPBACK).on('error', () => {});
+  socket.resume().write('GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
+  await once(socket, 'close', { signal: AbortSignal.timeout(5_000) });
+});
+
+test('idle connections do not keep others from being answered', async () => {
+  const port = await freePort();
+  await using _ = await serveObserved({ host: LOOPBACK, port, logger, ...ready });
+  for (let n = 0; n < 32; n++) {
+    const socket = connect(port, LOOPBACK).on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    socket.write('GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n');
+    await once(socket, 'data');
+  }
+  expect((await fetch(`http://${LOOPBACK}:${port}/healthz`)).status).toBe(200);
 });
 
 test('nothing is served without a port', async () => {

@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../runtime/accept-errors.ts';
+import { limitPipelining } from '../runtime/http-limits.ts';
 import { OperatorError } from '../runtime/operator-error.ts';
+import { replaceIdle } from '../runtime/replace-idle.ts';
 import { throttledReport } from '../runtime/throttled-report.ts';
 
 /** What a process says of itself on `METRICS_PORT`. */
@@ -24,7 +26,7 @@ export interface ServeOptions extends Observed {
 const HEAD_MS = 5_000;
 const REQUEST_MS = 10_000;
 const IDLE_MS = 20_000;
-/** The most connections; further ones are closed. */
+/** The most connections; a further one replaces an idle one. */
 const MAX_CONNECTIONS = 32;
 /** The shortest time between two log lines about failed collections, in ms. */
 const REPORT_MS = 60_000;
@@ -44,7 +46,6 @@ export async function serveObserved({ host, port, logger, ...observed }: ServeOp
     keepAliveTimeout: IDLE_MS,
     connectionsCheckingInterval: HEAD_MS,
   });
-  server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(IDLE_MS, (socket) => socket.destroy());
   logAcceptErrors(server, logger);
   const answer = answering(observed, logger);
@@ -52,6 +53,12 @@ export async function serveObserved({ host, port, logger, ...observed }: ServeOp
     const path = url.split('?', 1)[0] ?? '';
     if (method === 'GET' || method === 'HEAD') answer(path, response);
     else send(response.setHeader('allow', 'GET, HEAD'), 405, 'Only GET and HEAD are supported.');
+  });
+  limitPipelining(server);
+  const connections = replaceIdle(server, { most: MAX_CONNECTIONS });
+  server.prependListener('connection', (socket) => {
+    if (connections.admit(socket)) socket.on('close', () => connections.closed(socket));
+    else socket.resetAndDestroy();
   });
   const stopping = new AbortController();
   const failure = await tryToListen(server, host, port);
