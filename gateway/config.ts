@@ -1,11 +1,10 @@
-import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   addresses,
   integer,
-  list,
   logLevel,
+  networks,
   optionalOrigin,
   optionalText,
   port,
@@ -13,13 +12,6 @@ import {
   type Values,
 } from '../common/runtime/variables.ts';
 import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
-
-const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
-
-function isNetwork(network: string): boolean {
-  const [address = '', prefix = '0'] = network.split('/');
-  return isIP(address) !== 0 && Number(prefix) <= (isIP(address) === 6 ? 128 : 32);
-}
 
 const WORKERS = integer(1, 256, 0);
 
@@ -64,7 +56,7 @@ export const GATEWAY_VARIABLES = {
     about: 'Timeout of an API call to the core; after it the answer is 503.',
   },
   TRUST_PROXY: {
-    type: { ...NETWORKS, schema: NETWORKS.schema.refine((networks) => networks.every(isNetwork)) },
+    type: networks,
     about: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.',
   },
   CONNECTIONS_PER_ADDRESS: {

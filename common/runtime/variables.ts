@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { OperatorError } from './operator-error.ts';
 import { readConfiguredFile } from './read-configured-file.ts';
@@ -168,6 +169,19 @@ export function addresses(fallback: readonly string[]): VariableType<readonly st
     .refine((all) => all.every((address) => portOf(address) <= 65_535))
     .transform((all) => (all.length > 0 ? all : fallback));
   return { ...HOST_AND_PORT, schema, defaultText: fallback.join(',') };
+}
+
+const NETWORKS = list('an address or a network in CIDR notation', /^[^/]+(\/\d{1,3})?$/, []);
+
+/** Comma-separated addresses and networks. */
+export const networks: VariableType<readonly string[]> = {
+  ...NETWORKS,
+  schema: NETWORKS.schema.refine((all) => all.every(isNetwork)),
+};
+
+function isNetwork(network: string): boolean {
+  const [address = '', prefix = '0'] = network.split('/');
+  return isIP(address) !== 0 && Number(prefix) <= (isIP(address) === 6 ? 128 : 32);
 }
 
 /** One of several words. */

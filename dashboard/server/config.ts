@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   integer,
   logLevel,
+  networks,
   optionalOrigin,
   optionalText,
   origin,
@@ -42,6 +43,10 @@ export const DASHBOARD_VARIABLES = {
     type: dashboardUrl,
     about:
       'The address under which browsers open the dashboard. Requests that change something must come from its pages.',
+  },
+  TRUST_PROXY: {
+    type: networks,
+    about: 'Proxies whose `X-Forwarded-For` header is trusted: attempts to sign in take turns by the client’s address.',
   },
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'The platform’s own address, as for the core.' },
   OIDC_ISSUER: {

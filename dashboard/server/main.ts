@@ -42,6 +42,7 @@ async function main(config: DashboardConfig): Promise<void> {
     dashboardUrl,
     publicUrl: config.PUBLIC_URL,
     secretKey: config.SECRET_KEY,
+    trustedProxies: config.TRUST_PROXY,
     core,
     provider: providerOf(config, dashboardUrl),
     timeoutMs: config.CORE_TIMEOUT_MS,

@@ -23,6 +23,7 @@ function serverBefore(core: object, provider?: OpenidProvider, maxConnections?: 
     provider,
     timeoutMs: 1_000,
     appFolder: import.meta.dirname,
+    trustedProxies: ['127.0.0.1'],
     ...(maxConnections !== undefined && { maxConnections }),
     logger: pino({ level: 'silent' }),
   });
@@ -65,6 +66,25 @@ test('made-up links take at most 8 connections to the core', async () => {
   const answers = await Promise.all(Array.from({ length: 100 }, redeem));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(400));
   expect(calls.most).toBe(8);
+  await server.close();
+});
+
+test('one client’s made-up links do not delay those of others behind the same proxy', async () => {
+  const tokens: string[] = [];
+  const redeemSignInLink = async ({ token }: { token: string }) => {
+    tokens.push(token);
+    await sleep(5);
+    throw new ConnectError('This sign-in link is invalid.', Code.NotFound);
+  };
+  const server = await serverBefore({ accounts: { redeemSignInLink } });
+  const redeem = (client: string, token: string) => {
+    const headers = { origin: ORIGIN, 'content-type': 'application/x-www-form-urlencoded', 'x-forwarded-for': client };
+    return server.inject({ method: 'POST', url: '/sign-in/link', headers, payload: `token=${token}` });
+  };
+  const made = Array.from({ length: 100 }, (_, n) => redeem(`2001:db8::${n}`, 'made-up'));
+  await Promise.all([...made, redeem('192.0.2.1', 'real')]);
+  expect(tokens).toHaveLength(101);
+  expect(tokens.indexOf('real')).toBeLessThan(20);
   await server.close();
 });
 

@@ -48,11 +48,14 @@ export async function createServer(options: {
   timeoutMs: number;
   /** Where the built pages are, if they are. */
   appFolder: string;
+  /** Addresses and networks of proxies. Default: none. */
+  trustedProxies?: readonly string[];
   /** Default: 5,000; browsers open six each over HTTP/1.1, proxies one for each request in progress. */
   maxConnections?: number;
   logger: Logger;
 }): Promise<FastifyInstance> {
   const { dashboardUrl, publicUrl, core, provider, maxConnections = MAX_CONNECTIONS, logger } = options;
+  const { trustedProxies = [] } = options;
   const headers = securityHeaders(dashboardUrl.startsWith('https:'));
   const app = Fastify({
     bodyLimit: MAX_FORM_BYTES,
@@ -60,6 +63,7 @@ export async function createServer(options: {
     keepAliveTimeout: IDLE_MS,
     http: { headersTimeout: HEADERS_MS },
     forceCloseConnections: 'idle',
+    trustProxy: [...trustedProxies],
     // Of paths that no route can get, for which Fastify runs no hook.
     frameworkErrors({ statusCode = 400 }, _, reply: FastifyReply) {
       reply.code(statusCode).headers(headers).send({ error: 'The path is malformed, or too long.' });

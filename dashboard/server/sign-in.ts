@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
+import { clientOf } from '../../common/runtime/client-of.ts';
 import { sealedCookie } from './cookies.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';
@@ -61,7 +62,7 @@ export function signInAtProvider(
     if (!checks) return sendPage(request, reply, 'sign-in-failed');
     try {
       const callback = new URL(request.url, dashboardUrl);
-      const person = await inTurn(request.ip, whileOpen(reply), () => provider.finish(callback, checks));
+      const person = await inTurn(clientOf(request.ip), whileOpen(reply), () => provider.finish(callback, checks));
       const { verifiedEmail: email, name, subject, providerSession } = person;
       if (email === undefined) return sendPage(request, reply, 'unverified');
       const [membership] = await membershipsOf(core, email);
@@ -112,7 +113,7 @@ export function signInByLink(
     const token = (request.body instanceof URLSearchParams && request.body.get('token')) || '';
     try {
       const redeem = () => core.accounts.redeemSignInLink({ token });
-      const { membership } = await inTurn(request.ip, whileOpen(reply), redeem);
+      const { membership } = await inTurn(clientOf(request.ip), whileOpen(reply), redeem);
       if (!membership?.member) throw new ConnectError('the core returned no member', Code.Internal);
       const { accountId: account, member } = membership;
       await sessions.start(reply, { email: member.email, name: null, account, member: member.id });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, expect, test, vi } from 'vitest';
-import { clientOf, limitAttempts } from './address-limits.ts';
+import { clientOf } from '../../common/runtime/client-of.ts';
+import { limitAttempts } from './address-limits.ts';
 
 afterEach(() => void vi.useRealTimers());
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import ipaddr from 'ipaddr.js';
+import { clientOf } from '../../common/runtime/client-of.ts';
 import { type Origin, unmapped } from './origin.ts';
 
 /** Limits the attempts of each client address per minute. */
@@ -87,15 +87,4 @@ export function limitRequests(
     if (end) response.once('close', end);
     return end !== undefined;
   };
-}
-
-/** The client that an address counts as: the IPv4 address, or the /64 of an IPv6 address, as one subscriber has all of it. */
-export function clientOf(address: string): string {
-  if (!address.includes(':')) return address;
-  try {
-    const parsed = ipaddr.parse(address);
-    return parsed.kind() === 'ipv6' ? parsed.toByteArray().slice(0, 8).join('.') : address;
-  } catch {
-    return address;
-  }
 }

@@ -3,7 +3,8 @@ import type { FastifyReply } from 'fastify';
 import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
-import { type AttemptLimit, clientOf } from '../http/address-limits.ts';
+import { clientOf } from '../../common/runtime/client-of.ts';
+import type { AttemptLimit } from '../http/address-limits.ts';
 import type { CountRefusal } from '../http/refusal-metrics.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 
