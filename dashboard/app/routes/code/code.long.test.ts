@@ -297,7 +297,8 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
   test('breaks what has no spaces: names of rules, parameters and reasons', async () => {
     const code = await newCode('Long');
     const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/' } } as const;
-    const when = { countries: ['DE', 'AT', 'CH', 'GB', 'FR', 'IT', 'ES'] };
+    const weekly = { timeZone: 'Europe/Berlin', days: ['mon'], from: '08:00', until: '12:00' };
+    const when = { weekly, countries: ['DE', 'AT', 'CH', 'GB', 'FR', 'IT', 'ES'] };
     const policy = { rules: [{ name: 'n'.repeat(64), when, outcome }], parameters: { utm_content: 'v'.repeat(256) } };
     await pages.client(TargetsService).setTarget({ id: code.id, policy, note: 'https://'.padEnd(200, 't') });
     const page = await pages.open(`/codes/${code.id}`);
@@ -319,6 +320,14 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('button', { name: /^Countries: Germany, Austria, .* and Spain$/ }).waitFor();
     await page.getByRole('button', { name: 'Country: Unknown' }).waitFor();
     await expect.poll(overflow).toBeLessThanOrEqual(0);
+    const rule = page.getByRole('group', { name: 'Rule 1' });
+    for (const width of [1440, 1024, 768, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const field of ['Time zone', 'Target URL']) {
+        const fieldWidth = () => rule.getByRole('textbox', { name: field }).evaluate((element) => element.clientWidth);
+        await expect.poll(fieldWidth, { message: `${field} at ${width}` }).toBeGreaterThan(150);
+      }
+    }
     await page.close();
   });
 
