@@ -63,11 +63,13 @@ export async function refreshServices(...services: readonly DescService[]): Prom
 }
 
 /**
- * Shows the sign-in page if a call failed because the session has ended, and that or another account if the person has been
- * removed from this one. For calls that are neither query nor mutation.
+ * Shows the sign-in page if a call failed because the session has ended, and that or another account if this one was closed
+ * or the person has been removed from it. For calls that are neither query nor mutation.
  */
 export function checkSession(error: unknown): void {
-  if (ConnectError.from(error).code === Code.Unauthenticated || reasonOf(error) === 'NOT_A_MEMBER') {
+  const reason = reasonOf(error) ?? '';
+  // Calls for a closed account fail like those for a code that does not exist: only the session tells them apart.
+  if (ConnectError.from(error).code === Code.Unauthenticated || ['NOT_A_MEMBER', 'NOT_FOUND'].includes(reason)) {
     void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
   }
 }

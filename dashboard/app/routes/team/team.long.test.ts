@@ -128,9 +128,15 @@ describe.skipIf(!CHROMIUM)('the team', () => {
       await dialog.waitFor();
       expect([await button.isDisabled(), await deleteData.isChecked()]).toEqual([true, false]);
     }
+    const other = await pages.open('/codes', { role: Role.VIEWER });
+    await other.getByRole('heading', { level: 1 }).waitFor();
     await page.keyboard.type('Harbour Kitchens Ltd');
     await button.press('Enter');
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    // The pages of other members are closed with their next call.
+    await other.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
+    await other.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await other.close();
     const { account } = await pages.client(AccountsService).getAccount({});
     expect(account?.closedAt).toBeDefined();
     await page.close();
