@@ -16,8 +16,8 @@ export function LeaveGuard({ isChanged }: { readonly isChanged: boolean }) {
 }
 
 /** Keeps the page while it shows, or waits for, a key or secret that is shown only once: neither links nor Back leave it. */
-export function StayGuard({ isNeeded }: { readonly isNeeded: boolean }) {
-  useBlocker({ shouldBlockFn: () => isNeeded, enableBeforeUnload: isNeeded });
+export function StayGuard({ isNeeded }: { readonly isNeeded: () => boolean }) {
+  useBlocker({ shouldBlockFn: isNeeded, enableBeforeUnload: isNeeded });
   return null;
 }
 

@@ -23,7 +23,7 @@ export function ShownOnce({ title, value, label, done, onClose, children }: Show
   const { common } = useFirstMessages();
   return (
     <Dialog title={title} isOpen onClose={onClose} isAlert isKept>
-      <StayGuard isNeeded />
+      <StayGuard isNeeded={() => true} />
       {children}
       <output aria-label={label} className={styles.secret}>
         <code>{value}</code>

@@ -21,6 +21,8 @@ export interface Action<Input, Output> {
    */
   readonly run: (input: Input) => Promise<Output>;
   readonly isPending: boolean;
+  /** The same at this moment: `isPending` is that of the last rendering, which may be older than the call. */
+  readonly isRunning: () => boolean;
   /** Why the last try failed, in the reader's language. */
   readonly error: string | undefined;
   readonly reset: () => void;
@@ -56,5 +58,6 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
     return output;
   };
   const text = error ? (isResultUnknown(error) && unknown) || errorText(error) : undefined;
-  return { run, isPending, error: text, reset };
+  const isRunning = () => isPending || sent.current !== undefined;
+  return { run, isPending, isRunning, error: text, reset };
 }

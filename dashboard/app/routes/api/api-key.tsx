@@ -25,7 +25,7 @@ export function ApiKey() {
   const close = () => setAsked(undefined);
   return (
     <Section title={texts.title}>
-      <StayGuard isNeeded={rotate.isPending} />
+      <StayGuard isNeeded={rotate.isRunning} />
       <Panel>
         <p>{texts.text}</p>
         {account.plan === 'free' && <Notice>{texts.noApi}</Notice>}

@@ -35,7 +35,7 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
     action.run({ id, enabled: wanted, updateMask: { paths: ['enabled'] } });
   return (
     <>
-      <StayGuard isNeeded={rotate.isPending} />
+      <StayGuard isNeeded={rotate.isRunning} />
       <Button icon={Send} isPending={test.isPending} onPress={() => void sendTest().catch(() => undefined)}>
         {texts.sendTest}
       </Button>

@@ -61,11 +61,11 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
   }
   // The secret of the endpoint that is being created is shown only here.
   const close = () => {
-    if (!create.isPending) onClose();
+    if (!create.isRunning()) onClose();
   };
   return (
     <Dialog title={endpoint ? texts.edit : texts.add} isOpen onClose={close}>
-      <StayGuard isNeeded={create.isPending} />
+      <StayGuard isNeeded={create.isRunning} />
       <form onSubmit={submit} className={styles.form} noValidate>
         <Field
           label={texts.url}
