@@ -62,6 +62,6 @@ export const audit: typeof en = {
     'domain became live': 'hat festgestellt, dass eine Domain in Betrieb ist',
     'domain became failing': 'hat festgestellt, dass eine Domain nicht mehr auf Signpost verweist',
     'domain became pending': 'hat festgestellt, dass eine Domain neu bestätigt werden muss',
-    'endpoint disabled': 'hat einen Webhook-Endpunkt abgeschaltet, der dauernd fehlschlug',
+    'endpoint disabled': 'hat einen Webhook-Endpunkt abgeschaltet, dessen Zustellungen fehlschlugen',
   },
 };

@@ -60,6 +60,6 @@ export const audit = {
     'domain became live': 'found that a domain is live',
     'domain became failing': 'found that a domain no longer points to Signpost',
     'domain became pending': 'found that a domain must be verified again',
-    'endpoint disabled': 'disabled a webhook endpoint that kept failing',
+    'endpoint disabled': 'disabled a webhook endpoint whose deliveries failed',
   } as Readonly<Record<string, string>>,
 };
