@@ -1,20 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { type ErrorInfo, ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 import { type FirstMessages, useFirstMessages } from '../messages/index.ts';
+import { errorInfo } from './error-reason.ts';
 import { fieldErrors } from './field-errors.ts';
 import { isFileMissing } from './missing-files.ts';
 import { isTemporary } from './queries.ts';
 import type { RoleName } from './session.ts';
-
-/** The reason that the core gives, `google.rpc.ErrorInfo.reason`; undefined for errors of other origin. */
-export function reasonOf(error: unknown): string | undefined {
-  return errorInfo(error)?.reason;
-}
-
-/** The reason with its details, `google.rpc.ErrorInfo`; undefined for errors of other origin. */
-export function errorInfo(error: unknown): ErrorInfo | undefined {
-  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0];
-}
 
 /** Explains a failed call: in the reader's language where the pages know more, else in the core's own sentence. */
 export function useErrorText(): (error: unknown) => string {

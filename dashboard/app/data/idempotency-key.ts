@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { useRef } from 'react';
-import { reasonOf } from './error-text.ts';
+import { reasonOf } from './error-reason.ts';
 import { isTemporary } from './queries.ts';
 
 /** Hands out the keys with which the core recognises a repeated call. */

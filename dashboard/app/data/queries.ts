@@ -3,7 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { AccountsService } from '../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { reasonOf } from './error-text.ts';
+import { reasonOf } from './error-reason.ts';
 import { sessionQuery } from './session.ts';
 
 /** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */

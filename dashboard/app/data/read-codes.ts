@@ -1,6 +1,6 @@
 import { createClient } from '@connectrpc/connect';
 import { type Code, CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { reasonOf } from './error-text.ts';
+import { reasonOf } from './error-reason.ts';
 import { transport } from './transport.ts';
 
 /** Calls at a time: browsers open no more connections to one host. */

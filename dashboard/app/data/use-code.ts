@@ -1,6 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { type Code, CodeState, CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { reasonOf } from './error-text.ts';
+import { reasonOf } from './error-reason.ts';
 
 /** One code by its id, also if it is deleted: only lists have such codes. */
 export function useCode(id: string): { code: Code | undefined; error: unknown; retry: () => void } {

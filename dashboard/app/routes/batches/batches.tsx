@@ -8,7 +8,7 @@ import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page, Status } from '../../components/page.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { RelativeTime } from '../../components/time.tsx';
-import { reasonOf } from '../../data/error-text.ts';
+import { reasonOf } from '../../data/error-reason.ts';
 import { useFormat } from '../../data/format.ts';
 import { recoveryInterval } from '../../data/queries.ts';
 import { useMay } from '../../data/session.ts';

@@ -7,7 +7,8 @@ import { folderProblem } from '../../components/filing-fields.tsx';
 import { Notice } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
-import { reasonOf, useErrorText } from '../../data/error-text.ts';
+import { reasonOf } from '../../data/error-reason.ts';
+import { useErrorText } from '../../data/error-text.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
 
