@@ -36,6 +36,16 @@ export async function comeBack(page: Page): Promise<void> {
   });
 }
 
+/** Holds back the calls of a page whose address matches, until the returned function is called. */
+export async function holdCalls(page: Page, address: RegExp): Promise<() => void> {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  await page.route(address, async (route) => {
+    await released;
+    await route.continue();
+  });
+  return release;
+}
+
 /** Starts everything that pages need. Call it in `beforeAll`; all of it stops after the file. */
 export async function startPages(options: SignpostOptions & { plan?: Plan } = {}): Promise<DashboardPages> {
   const signpost = await startSignpost(options);

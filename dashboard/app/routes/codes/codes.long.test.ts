@@ -4,7 +4,7 @@ import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts'
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodeState, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM, comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** The page of codes: its list of any length, its filters, and changes of many codes at once. */
 
@@ -408,14 +408,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
   test('keeps what is selected while a range is loaded, and changes more codes than one call takes', async () => {
     const page = await openPaused();
     const list = page.getByRole('grid', { name: 'Codes' });
-    let load = () => {};
-    const loading = new Promise<void>((resolve) => {
-      load = resolve;
-    });
-    await page.route(/ListCodes/, async (route) => {
-      await loading;
-      await route.continue();
-    });
+    const load = await holdCalls(page, /ListCodes/);
     await list.press('ArrowDown');
     await list.press('Shift+End');
     await list.press('Home');

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** Creating codes of every type, by keyboard. */
 
@@ -202,14 +202,7 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
   test('does not lead to its page once the person is elsewhere, and enters something there', async () => {
     const page = await pages.open('/codes/new');
     await page.getByLabel('Target URL').fill('https://example.com/slow');
-    let answer = () => {};
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    await page.route(/CreateCode/, async (route) => {
-      await answered;
-      await route.continue();
-    });
+    const answer = await holdCalls(page, /CreateCode/);
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Discard' }).click();

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Receiver, startReceiver } from '../../../../src/webhooks/receiver.fixture.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('webhooks', () => {
   let pages: DashboardPages;
@@ -83,14 +83,7 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
     await page.getByRole('button', { name: 'Add an endpoint' }).click();
     await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/slow`);
-    let answer = () => {};
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    await page.route(/CreateEndpoint/, async (route) => {
-      await answered;
-      await route.continue();
-    });
+    const answer = await holdCalls(page, /CreateEndpoint/);
     await Promise.all([page.waitForRequest(/CreateEndpoint/), page.keyboard.press('Enter')]);
     await page.keyboard.press('Escape');
     // Back is refused, so there is no page to wait for.
