@@ -5,6 +5,7 @@ import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { runInBackground } from '../common/runtime/run-in-background.ts';
+import { onTicks } from '../common/runtime/ticks.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
@@ -78,12 +79,8 @@ async function main(): Promise<void> {
     isLogUp = await respondsInTime(log.check());
   };
   check();
-  const checking = setInterval(check, CHECK_MS);
-  const reporting = reportStatus(status);
-  running.defer(() => {
-    clearInterval(checking);
-    clearInterval(reporting);
-  });
+  running.defer(onTicks(CHECK_MS, check));
+  running.defer(reportStatus(status));
   sendToMain({ type: 'ready' });
   await stopped;
   // An unavailable log must not keep the process alive.

@@ -7,6 +7,7 @@ import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
+import { onTicks } from '../common/runtime/ticks.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -126,11 +127,12 @@ async function main(config: GatewayConfig): Promise<void> {
   running.defer(() => workers.stop());
 
   await Promise.all([workers.ready, carrier.ready]);
-  const reporting = setInterval(() => {
-    if (!isStateSent) sendState();
-    spools.removeShipped();
-  }, STATUS_MS);
-  running.defer(() => clearInterval(reporting));
+  running.defer(
+    onTicks(STATUS_MS, () => {
+      if (!isStateSent) sendState();
+      spools.removeShipped();
+    }),
+  );
   // Registered first, because a stop may be requested as soon as readiness is reported.
   const stopRequested = stopRequest();
   isReady = true;

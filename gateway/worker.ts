@@ -123,8 +123,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
   });
   const status = () => ({ answered: scans.answered(), spool: spool.status() });
   measureWorker(status);
-  const reporting = reportStatus(() => ({ worker: status() }));
-  running.defer(() => clearInterval(reporting));
+  running.defer(reportStatus(() => ({ worker: status() })));
 
   let isStopping = false;
   const ready = readiness({ spool, core, state: () => state, isStopping: () => isStopping });

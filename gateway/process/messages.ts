@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
 import type { Logger } from 'pino';
 import { flushLog } from '../../common/runtime/logger.ts';
+import { onTicks, TICK_MS } from '../../common/runtime/ticks.ts';
 import type { FollowerStatus } from '../redirect/routes/follow-routes.ts';
 import type { ShipperStatus } from '../redirect/spool/ship-scans.ts';
 import type { SpoolStatus } from '../redirect/spool/spool.ts';
@@ -78,7 +79,7 @@ export interface GatewayState {
 }
 
 /** How often processes report their status if it has changed, and how often otherwise, in ms. */
-export const STATUS_MS = 500;
+export const STATUS_MS = TICK_MS;
 const ALIVE_MS = 5_000;
 
 /** Sends a message to the main process if it is still running; resolves when the message was sent. */
@@ -89,17 +90,17 @@ export function sendToMain(message: MessageToMain): Promise<void> {
   });
 }
 
-/** Reports the status of this process to the main process, until the timer is cleared. */
-export function reportStatus(statusOf: () => Omit<Extract<MessageToMain, { type: 'status' }>, 'type'>): NodeJS.Timeout {
+/** Reports the status of this process to the main process, until the returned function is called. */
+export function reportStatus(statusOf: () => Omit<Extract<MessageToMain, { type: 'status' }>, 'type'>): () => void {
   let sent: unknown;
   let sentAt = 0;
-  return setInterval(() => {
+  return onTicks(STATUS_MS, () => {
     const status = statusOf();
     if (isDeepStrictEqual(status, sent) && performance.now() - sentAt < ALIVE_MS) return;
     sent = status;
     sentAt = performance.now();
     sendToMain({ type: 'status', ...status } as MessageToMain);
-  }, STATUS_MS);
+  });
 }
 
 /** Calls `handle` with each message from the main process. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { onTicks } from '../../common/runtime/ticks.ts';
 import type { MessageFromMain, MessageToMain } from './messages.ts';
 
 /** A child process that is restarted whenever it dies. */
@@ -123,12 +124,12 @@ export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
   }
 
   supervise();
-  const watchdog = setInterval(() => {
+  const stopWatchdog = onTicks(1_000, () => {
     // Counting ticks leaves out the time in which this process itself was suspended.
     if (!current || ++silentSeconds !== SILENT_S || !wasReady) return;
     logger.error(`the ${name} does not respond and is killed`);
     current.child.kill('SIGKILL');
-  }, 1_000);
+  });
   return {
     ready: ready.promise,
     send(message) {
@@ -140,7 +141,7 @@ export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
     },
     async stop() {
       stopping.abort();
-      clearInterval(watchdog);
+      stopWatchdog();
       if (!current) return;
       const { child, exited } = current;
       this.send({ type: 'stop' });

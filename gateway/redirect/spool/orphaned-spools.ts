@@ -1,7 +1,7 @@
 import { rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { sealOrphan, spoolsIn } from './segments.ts';
+import { ITSELF, sealOrphan, spoolsIn } from './segments.ts';
 
 /** Spools whose worker has ended: each worker writes to a new spool of its own. */
 export interface OrphanedSpools {
@@ -36,7 +36,7 @@ export function openOrphanedSpools(folder: string, logger: Logger): OrphanedSpoo
     removeShipped() {
       for (const [spool, isSealed] of orphans) {
         if (!isSealed) seal(spool);
-        else if (removeIfEmpty(join(folder, spool))) orphans.delete(spool);
+        else if (spool === ITSELF || removeIfEmpty(join(folder, spool))) orphans.delete(spool);
       }
     },
   };

@@ -61,13 +61,16 @@ export function sealOrphan(folder: string): void {
   for (const { name, path } of segmentsIn(folder)) if (path.endsWith(OPEN)) sealSegment(folder, name);
 }
 
+/** The name of the folder of all spools where it is read as a spool itself. */
+export const ITSELF = '.';
+
 /** The spools in a folder: one for each worker, including ended ones; and the folder itself. */
 export function spoolsIn(folder: string): string[] {
   try {
     const entries = readdirSync(folder, { withFileTypes: true });
-    return ['.', ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)];
+    return [ITSELF, ...entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)];
   } catch {
-    // The first worker creates it. If it can't be read, reading the spool `.` reports why.
-    return ['.'];
+    // The first worker creates it. If it can't be read, reading the folder itself reports why.
+    return [ITSELF];
   }
 }

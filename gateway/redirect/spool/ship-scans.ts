@@ -7,6 +7,7 @@ import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
 import type { Log, NewRecord } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
+import { onTicks } from '../../../common/runtime/ticks.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { forceSpool } from './force-spool.ts';
 import { readFrames } from './frames.ts';
@@ -82,7 +83,8 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
-  let forcing = true;
+  let isForcing = false;
+  let canForce = true;
 
   async function publish(payloads: readonly Uint8Array[]): Promise<void> {
     const shipment = count(payloads);
@@ -164,21 +166,21 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
   }
 
   async function force(): Promise<void> {
-    while (!signal.aborted) {
-      await pause(FORCE_MS, signal);
-      const errors: unknown[] = [];
-      for (const spool of spools.values()) await spool.force().catch((error: unknown) => errors.push(error));
-      const [error] = errors;
-      if (forcing && errors.length > 0)
-        logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
-      if (!forcing && errors.length === 0) logger.info('scans are synced to disk again');
-      forcing = errors.length === 0;
-    }
+    if (isForcing) return;
+    isForcing = true;
+    const errors: unknown[] = [];
+    for (const spool of spools.values()) await spool.force().catch((error: unknown) => errors.push(error));
+    isForcing = false;
+    const [error] = errors;
+    if (canForce && errors.length > 0)
+      logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
+    if (!canForce && errors.length === 0) logger.info('scans are synced to disk again');
+    canForce = errors.length === 0;
   }
 
   discoverSpools();
-  force();
-  const discovery = setInterval(discoverSpools, DISCOVER_MS).unref();
+  const stopDiscovery = onTicks(DISCOVER_MS, discoverSpools);
+  const stopForcing = onTicks(FORCE_MS, force);
 
   return {
     status() {
@@ -191,7 +193,8 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
     },
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
-      clearInterval(discovery);
+      stopDiscovery();
+      stopForcing();
       discoverSpools();
       deadline = performance.now() + graceMs;
       stopping.abort();

@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { onTicks } from '../../../common/runtime/ticks.ts';
 import { diskErrorName } from './disk-error.ts';
 import { frameBytes, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
@@ -145,7 +146,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   } catch (error) {
     failed(error);
   }
-  const maintenance = setInterval(maintain, RETRY_MS).unref();
+  const stopMaintenance = onTicks(RETRY_MS, maintain);
 
   return {
     append(payload, kept) {
@@ -161,7 +162,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
         maintain();
         await new Promise((resolve) => setTimeout(resolve, Math.min(100, graceMs)));
       }
-      clearInterval(maintenance);
+      stopMaintenance();
       if (held.bytes > 0 && !tryWriteAll(Buffer.alloc(0))) {
         logger.error(
           { bytes: held.bytes },
