@@ -1,7 +1,12 @@
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, type DescMessage, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import {
+  ChangeTargetsRequestSchema,
+  GetTargetAtRequestSchema,
+} from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 
 const request = create(CreateBatchRequestSchema, {
@@ -108,4 +113,48 @@ test.each([
     failed = error;
   }
   expect(readFailure(failed)).toMatchObject({ reason, message: expect.stringMatching(sentence) });
+});
+
+const read = (schema: DescMessage, value: object) =>
+  readJsonMessage(schema, Buffer.from(JSON.stringify(value)), { values: 1_000 });
+const ruled = (rule: object) => ({ rows: [{ id: 'qr_1' }, { id: 'qr_2', policy: { rules: [rule] } }] });
+
+test.each<[DescMessage, object, string]>([
+  [
+    ListCodesRequestSchema,
+    { state: 'CODE_STATE_DELETEDD' },
+    'state: must be one of CODE_STATE_ACTIVE, CODE_STATE_PAUSED, CODE_STATE_DELETED.',
+  ],
+  [ListCodesRequestSchema, { order: '1' }, 'order: must be one of CODE_ORDER_NEWEST, CODE_ORDER_OLDEST.'],
+  [GetTargetAtRequestSchema, { at: '2027-02-29T12:00:00Z' }, 'at: there is no such date and time.'],
+  [GetTargetAtRequestSchema, { at: '2027-02-28T24:00:00+01:00' }, 'at: there is no such date and time.'],
+  [
+    ChangeTargetsRequestSchema,
+    ruled({ outcome: { page: 'PAGE_LOST' } }),
+    'rows[1].policy.rules[0].outcome.page: must be one of PAGE_PAUSED, PAGE_GONE.',
+  ],
+  [
+    ChangeTargetsRequestSchema,
+    ruled({ when: { from: '2027-04-31T00:00:00.5Z' } }),
+    'rows[1].policy.rules[0].when.from: there is no such date and time.',
+  ],
+])('JSON with a value that the library would read as another is rejected: %#', (schema, value, message) => {
+  let failed: unknown;
+  try {
+    read(schema, value);
+  } catch (error) {
+    failed = error;
+  }
+  expect(readFailure(failed)).toMatchObject({ reason: 'INVALID_FIELD', message });
+});
+
+test('JSON may name a field and an enum value in every form of protobuf, and a time with any offset', () => {
+  expect(read(ListCodesRequestSchema, { state: 'CODE_STATE_PAUSED', type: 2, order: null })).toMatchObject({
+    state: 2,
+    type: 2,
+    order: 0,
+  });
+  const at = '2028-02-29T23:59:59-12:00';
+  const seconds = BigInt(Date.parse(at)) / 1_000n;
+  expect(read(GetTargetAtRequestSchema, { at })).toMatchObject({ at: { seconds } });
 });

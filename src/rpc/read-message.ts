@@ -11,6 +11,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { Budget, countJson, countNextField } from './count-values.ts';
+import { jsonProblem } from './json-problem.ts';
 
 /** Decoding this much takes one or two milliseconds. */
 const PART_BYTES = 64 * 1024;
@@ -63,7 +64,10 @@ function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Gener
   yield bytes.subarray(start);
 }
 
-/** Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. */
+/**
+ * Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. Unknown fields are
+ * ignored, unlike unknown names of enum values.
+ */
 export function readJsonMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
@@ -79,7 +83,10 @@ export function readJsonMessage<Schema extends DescMessage>(
         if (Array.isArray(list)) budget.takeRows(list.length);
       }
     }
-    return fromJson(schema, json, { ignoreUnknownFields: true });
+    const message = fromJson(schema, json, { ignoreUnknownFields: true });
+    const problem = jsonProblem(schema, json);
+    if (problem !== undefined) throw failure('INVALID_FIELD', problem);
+    return message;
   } catch (error) {
     if (error instanceof ConnectError) throw error;
     const details = error instanceof Error ? error.message.slice(0, 200) : '';
