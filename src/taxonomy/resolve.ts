@@ -3,6 +3,7 @@ import { limitClause } from '../../common/contract/limits.ts';
 import { type Queryable, run, type Statement } from '../../common/postgres/sql.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { FOLDER, type Label, type LabelKind, type MatchedLabel, TAG } from './label-kinds.ts';
+import type { ParsedName } from './names.ts';
 
 /** Labels by the reference, an id or name, that matched them; references without a label are missing. */
 export type Labels = ReadonlyMap<string, Label>;
@@ -108,11 +109,17 @@ async function findAndLock(
   const problems = new Map<string, string>();
   for (const reference of distinct) {
     if (found.has(reference)) continue;
-    const parsed = kind.parseName(reference, kind.field);
+    const parsed = newName(kind, reference);
     if ('problem' in parsed) problems.set(reference, parsed.problem);
     else missing.set(reference, parsed.name);
   }
   return { kind, found, problems, missing };
+}
+
+/** The name of the label to create for a reference. An id is none: its label was deleted or merged, or never existed. */
+function newName({ name, field, parseName }: LabelKind, reference: string): ParsedName {
+  if (decodeId(name, reference.trim()) === undefined) return parseName(reference, field);
+  return { problem: `${field}: no ${name} of this account has this id.` };
 }
 
 async function createMissing(

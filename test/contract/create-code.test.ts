@@ -152,6 +152,7 @@ describe('POST /api/v1/qr-codes', () => {
     ['none', 'NONE'],
     ['an empty name', '   '],
     ['a name of 101 characters', 'f'.repeat(101)],
+    ['an id of no folder', 'folder_01kagcpn8me3vs6t7k5sfm2s9p'],
   ])('a folder problem loses the label but not the code: %s', async (_what, folder) => {
     const account = await api.account();
     const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
@@ -165,7 +166,10 @@ describe('POST /api/v1/qr-codes', () => {
   test('an invalid tag costs the label but not the code; a reason is given once', async () => {
     const account = await api.account();
     const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
-      json: { target_url: TARGET, tags: ['ok', ' ', 't'.repeat(101), 'a\nb', 'nul\0'] },
+      json: {
+        target_url: TARGET,
+        tags: ['ok', ' ', 't'.repeat(101), 'a\nb', 'nul\0', 'tag_01kagcpn9jfbxsg8m2yq3v7d0c'],
+      },
     });
     expect(status).toBe(201);
     expect(body.data.tags).toEqual(['ok']);
@@ -173,6 +177,7 @@ describe('POST /api/v1/qr-codes', () => {
       "a name can't be empty.",
       'a name has at most 100 characters.',
       'a name has no control characters.',
+      'no tag of this account has this id.',
     ];
     expect(body.warnings).toEqual(reasons.map((reason) => `tags: ${reason}`));
     expect((await account.call<One>('GET', `/qr-codes/${body.data.id}`)).body).toEqual({

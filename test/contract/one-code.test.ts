@@ -100,6 +100,8 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
     ['paused is null', { paused: null }],
     ['folder is an array', { folder: [] }],
     ['folder breaks the rule for names', { folder: 'none' }],
+    ['folder is an id of no folder', { folder: 'folder_01kagcpn8me3vs6t7k5sfm2s9p' }],
+    ['tags has an id of no tag', { tags: ['x', 'tag_01kagcpn9jfbxsg8m2yq3v7d0c'] }],
     ['tags is null', { tags: null }],
     ['tags has a number', { tags: [1] }],
     ['more than 20 tags', { tags: Array.from({ length: 21 }, (_, index) => `tag ${index}`) }],
