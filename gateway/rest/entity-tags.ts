@@ -5,3 +5,9 @@ const ENTITY_TAG = /(?:W\/)?("[^"]*")|\*/g;
 export function entityTags(field = ''): string[] {
   return [...new Set(Array.from(field.matchAll(ENTITY_TAG), ([any, tag]) => tag ?? any))];
 }
+
+/** Whether an `If-None-Match` names the strong tag of what would be sent, as a strong or a weak one. */
+export function isCurrent(tag: string, field: string | undefined): boolean {
+  const known = entityTags(field);
+  return known.includes(tag) || known.includes('*');
+}

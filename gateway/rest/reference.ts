@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { entityTags } from './entity-tags.ts';
+import { isCurrent } from './entity-tags.ts';
 import type { OpenApiDocument } from './openapi/openapi-types.ts';
 import { referencePage, SCRIPT, STYLE } from './reference/page.ts';
 
@@ -45,8 +45,7 @@ export function reference(document: OpenApiDocument, baseUrl: string) {
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     reply.headers(headers);
-    const known = entityTags(request.headers['if-none-match']);
-    if (known.includes(tag) || known.includes('*')) return reply.code(304).send();
+    if (isCurrent(tag, request.headers['if-none-match'])) return reply.code(304).send();
     const encoding = accepted(request.headers['accept-encoding']);
     if (!encoding) return reply.send(page);
     const body = compressed.get(encoding) ?? COMPRESSIONS[encoding](page);

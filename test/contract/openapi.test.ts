@@ -20,7 +20,7 @@ const CONTRACT = {
   'GET /api/v1/batches/{id}': [200, 400, 403, 404],
   'GET /api/v1/folders': [200],
   'GET /api/v1/tags': [200],
-  'GET /api/v1/openapi': [200],
+  'GET /api/v1/openapi': [200, 304],
 };
 const EVERYWHERE = [401, 429, 500, 503];
 
@@ -45,6 +45,21 @@ describe('GET /api/v1/openapi', () => {
     ]);
     const expected = Object.entries(CONTRACT).map(([name, statuses]) => [name, [...statuses, ...EVERYWHERE].sort()]);
     expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(expected));
+  });
+
+  test('304 while `If-None-Match` has the current entity tag; a key is needed and the request counted', async () => {
+    const account = await api.account();
+    const first = await account.call('GET', '/openapi');
+    const tag = first.headers.get('etag') ?? '';
+    for (const field of [tag, `"other", W/${tag}`, '*']) {
+      const { status, headers, body } = await account.call('GET', '/openapi', { headers: { 'if-none-match': field } });
+      expect([status, body, headers.get('etag')]).toEqual([304, '', tag]);
+    }
+    const last = await account.call('GET', '/openapi', { headers: { 'if-none-match': '"other"' } });
+    expect([last.status, last.body]).toEqual([200, first.body]);
+    expect(last.headers.get('x-ratelimit-remaining')).toBe(`${Number(first.headers.get('x-ratelimit-remaining')) - 4}`);
+    const unauthenticated = await api.call('GET', '/api/v1/openapi', { headers: { 'if-none-match': tag } });
+    expect(unauthenticated.status).toBe(401);
   });
 
   test('has a valid example for every operation', () => {

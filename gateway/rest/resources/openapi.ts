@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admission_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
+import { isCurrent } from '../entity-tags.ts';
 
 /** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */
 export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {
@@ -15,7 +16,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     tag: 'This description',
     summary: 'Read the OpenAPI document',
     description: 'This reference in machine-readable form: OpenAPI 3.1.',
-    success: { 200: 'The document.' },
+    success: { 200: 'The document.', 304: 'The document in `If-None-Match` is still current.' },
     headers: { ETag: 'Changes with the document.' },
     answer: {
       schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),
@@ -23,10 +24,12 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     },
     errors: {},
     errorCases: {},
-    async handle({ options }) {
+    async handle({ headers: received, options }) {
       await core.admission.admit({}, options);
       etag ||= `"${createHash('sha256').update(JSON.stringify(document())).digest('base64url')}"`;
-      return { status: 200, headers: { etag }, body: document() };
+      const headers = { etag, 'cache-control': 'private, no-cache' };
+      if (isCurrent(etag, received['if-none-match'])) return { status: 304, headers, body: undefined };
+      return { status: 200, headers, body: document() };
     },
   });
 }
