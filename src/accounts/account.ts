@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { failure } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { PLAN_BY_NAME } from '../../common/contract/names.ts';
 import {
@@ -8,6 +9,14 @@ import {
   type Overrides,
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { AccountEntity } from '../access/entities.ts';
+
+/** Trims the name of an account, whose length the proto file constrains. Fails with INVALID_FIELD. */
+export function readName(input: string): string {
+  const name = input.trim();
+  if (name === '') throw failure('INVALID_FIELD', 'name: is required.');
+  if (/\p{Cc}/u.test(name)) throw failure('INVALID_FIELD', 'name: must be one line without control characters.');
+  return name;
+}
 
 /** The override columns of an account's row; null where nothing is overridden. */
 export function overrideColumns(overrides: Overrides | undefined) {

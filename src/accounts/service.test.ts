@@ -89,6 +89,7 @@ test('an empty or invalid update changes nothing', async () => {
   expect(await reasonOf(accounts.updateAccount({}))).toBe('NO_FIELDS');
   for (const invalid of [
     { name: '' },
+    { name: ' \u00a0' },
     { name: 'x'.repeat(201) },
     { plan: 9 as Plan },
     { overrides: { batchLimit: 25_001 } },
@@ -109,7 +110,11 @@ test('a member who is admin renames the account, by the rule for new ones, and c
   const admin = await as(Role.ADMIN);
   const renamed = { ...before, name: 'Ö'.repeat(200) };
   expect((await admin.renameAccount({ name: renamed.name })).account).toEqual(renamed);
-  for (const name of ['', 'x'.repeat(201)]) expect(await reasonOf(admin.renameAccount({ name }))).toBe('INVALID_FIELD');
+  for (const name of ['', 'x'.repeat(201), '   ', 'a\nb', '\u0007']) {
+    expect(await reasonOf(admin.renameAccount({ name }))).toBe('INVALID_FIELD');
+    expect(await reasonOf(accounts.createAccount({ name, plan: Plan.FREE }))).toBe('INVALID_FIELD');
+  }
+  expect((await accounts.createAccount({ name: ' Osteria\n', plan: Plan.FREE })).account?.name).toBe('Osteria');
   expect(await reasonOf((await as(Role.EDITOR)).renameAccount({ name: 'x' }))).toBe('ROLE_REQUIRED');
   expect((await accounts.getAccount({})).account).toEqual(renamed);
 });

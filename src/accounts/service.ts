@@ -22,7 +22,7 @@ import { lockAccount } from '../access/lock-account.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
 import type { Database } from '../db/database.ts';
-import { accountMessage, overrideColumns } from './account.ts';
+import { accountMessage, overrideColumns, readName } from './account.ts';
 import type { AccountCleanup } from './cleanup.ts';
 import { endedSessions } from './ended-sessions.ts';
 import { replaceKey, revokeKey } from './key.ts';
@@ -61,7 +61,7 @@ export function accountsService(options: {
     ...endedSessions(pool),
     async createAccount({ name, plan, overrides }, context) {
       return ormTransactionOf(context, orm, async (em, tx) => {
-        const columns = { name, plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
+        const columns = { name: readName(name), plan: nameOf(PLAN_BY_NAME, plan), ...overrideColumns(overrides) };
         const account = em.create(AccountEntity, { id: newUuid(), ...columns });
         await em.flush();
         await openMeters(tx, account.id);
@@ -100,7 +100,8 @@ export function accountsService(options: {
       });
       return { account: accountMessage(account) };
     },
-    async renameAccount({ name }, context) {
+    async renameAccount(request, context) {
+      const name = readName(request.name);
       const account = await changeAccount(context, (found) => {
         found.name = name;
       });
@@ -148,7 +149,7 @@ function columnsToChange({ name = '', plan, overrides, ...request }: UpdateAccou
   const hasValue = { name: name !== '', plan: plan !== Plan.UNSPECIFIED, overrides: overrides !== undefined };
   const fields = fieldsToUpdate(request.updateMask, hasValue, ['overrides']);
   return {
-    ...(fields.has('name') ? { name } : {}),
+    ...(fields.has('name') ? { name: readName(name) } : {}),
     ...(fields.has('plan') ? { plan: nameOf(PLAN_BY_NAME, plan) } : {}),
     ...(fields.has('overrides') ? overrideColumns(overrides ?? create(OverridesSchema)) : {}),
   };

@@ -184,7 +184,7 @@ export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
  */
 export type CreateAccountRequest = Message<"signpost.accounts.v1.CreateAccountRequest"> & {
   /**
-   * 1–200 characters.
+   * 1–200 characters in one line, without control characters; trimmed.
    *
    * @generated from field: string name = 1;
    */
@@ -360,7 +360,7 @@ export const ListAccountsResponseSchema: GenMessage<ListAccountsResponse> = /*@_
  */
 export type UpdateAccountRequest = Message<"signpost.accounts.v1.UpdateAccountRequest"> & {
   /**
-   * The new name.
+   * The new name, by the rule for one of a new account.
    *
    * @generated from field: optional string name = 1;
    */
@@ -424,7 +424,7 @@ export const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse> = /*
  */
 export type RenameAccountRequest = Message<"signpost.accounts.v1.RenameAccountRequest"> & {
   /**
-   * 1–200 characters.
+   * 1–200 characters in one line, without control characters; trimmed.
    *
    * @generated from field: string name = 1;
    */
