@@ -117,6 +117,18 @@ describe('POST /api/v1/qr-codes', () => {
     expect(await account.create({ name: '', folder: null })).toMatchObject({ name: null, folder: null });
   });
 
+  test.each([
+    ['name', '\ud800', 'must be well-formed Unicode.'],
+    ['tags', ['ok', 'a\udc00'], 'must be well-formed Unicode.'],
+    ['tags', ['\ud800', 5], 'must be an array of strings or null.'],
+    ['tags', 'ok', 'must be an array of strings or null.'],
+  ])('400: %s of %j, which is no text or of the wrong type', async (field, value, problem) => {
+    const account = await api.account();
+    const json = { target_url: TARGET, [field]: value };
+    const { status, body } = await account.call('POST', '/qr-codes', { json });
+    expect([status, body.error]).toEqual([400, `${field}: ${problem}`]);
+  });
+
   test('unknown fields are ignored', async () => {
     const account = await api.account();
     const code = await account.create({

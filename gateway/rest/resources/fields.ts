@@ -8,11 +8,13 @@ import { Refusal } from '../refusal.ts';
  */
 type Rules = Readonly<Record<string, unknown>>;
 
+const WELL_FORMED = 'must be well-formed Unicode';
+
 /** JSON can contain an escaped lone surrogate, which protobuf can't represent. */
 function text(must: string) {
   return z
     .string({ error: ({ input }) => (input === undefined ? 'is required' : must) })
-    .refine((value) => value.isWellFormed(), 'must be well-formed Unicode');
+    .refine((value) => value.isWellFormed(), WELL_FORMED);
 }
 
 /** A required string. */
@@ -41,7 +43,7 @@ export function optionalFlag(rules: Rules) {
  */
 export function optionalTexts(rules: Rules) {
   return z
-    .custom<string[]>(isTexts, 'must be an array of strings')
+    .custom<string[]>(areWellFormed, faultOfTexts('must be an array of strings'))
     .meta({ type: 'array', items: { type: 'string' }, ...rules })
     .exactOptional();
 }
@@ -49,7 +51,10 @@ export function optionalTexts(rules: Rules) {
 /** An optional array of strings, or null. */
 export function nullableTexts(rules: Rules) {
   return z
-    .custom<string[] | null>((value) => value === null || isTexts(value), 'must be an array of strings or null')
+    .custom<string[] | null>(
+      (value) => value === null || areWellFormed(value),
+      faultOfTexts('must be an array of strings or null'),
+    )
     .meta({ type: ['array', 'null'], items: { type: 'string' }, ...rules })
     .exactOptional();
 }
@@ -66,6 +71,14 @@ export function distinctTags(tags: readonly string[]): string[] {
   return [...distinct];
 }
 
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string' && each.isWellFormed());
+function areWellFormed(value: unknown): value is string[] {
+  return areTexts(value) && value.every((text) => text.isWellFormed());
+}
+
+function areTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function faultOfTexts(must: string) {
+  return { error: ({ input }: { input: unknown }) => (areTexts(input) ? WELL_FORMED : must) };
 }
