@@ -41,6 +41,12 @@ test.each([
   ['[1, x, "a long enough text"]', "unexpected token 'x' at line 1, column 5"],
   ['[1, 2, 3, 4, 5, x]', "unexpected token 'x' at line 1, column 17"],
   ['["a long enough text", x]', "unexpected token 'x' at line 1, column 24"],
+  ['["a long enough text", 😀, "a long enough text"]', "unexpected token '😀' at line 1, column 24"],
+  ['x at position 7', "unexpected token 'x' at line 1, column 1"],
+  ['undefined', "unexpected token 'u' at line 1, column 1"],
+  ['[object Object]', "unexpected token 'o' at line 1, column 2"],
+  ['{"a": 1}}', 'unexpected non-whitespace character after JSON at line 1, column 9'],
+  ['{"a": "b}', 'unterminated string at line 1, column 10'],
 ])('the position in a short body is exact: %s', (body, fault) => {
   expect(faultOf(body)).toBe(`The body is not valid JSON: ${fault}.`);
 });

@@ -32,14 +32,18 @@ function firstInvalidByte(body: Uint8Array): number {
   return replaced.findIndex((byte, index) => byte !== body[index]);
 }
 
-/** V8's reason with the position, which it does not name for a token that can't begin a value and for the end. */
+/** V8's reason with the position. V8 names neither for a token that can't begin a value, nor for the end. */
 function jsonFault(text: string, { message }: SyntaxError): string {
-  const [first = ''] = message.split(/ in JSON at position|, "|, \.\.\."| of JSON input/, 1);
-  const reason = `${first.charAt(0).toLowerCase()}${first.slice(1)}`;
-  const stated = / at position (\d+)/.exec(message)?.[1];
-  const offset = stated === undefined ? unstatedOffset(text, message) : Number(stated);
+  const [, stated, position] = /^(.+?)(?: in JSON)? at position (\d+) \(line \d+ column \d+\)$/s.exec(message) ?? [];
+  const offset = position === undefined ? unstatedOffset(text, message) : Number(position);
+  const reason = stated ?? unexpected(text.codePointAt(offset));
   const lines = text.slice(0, offset).split('\n');
-  return `${reason} at line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
+  const place = `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
+  return `${reason.charAt(0).toLowerCase()}${reason.slice(1)} at ${place}`;
+}
+
+function unexpected(codePoint: number | undefined): string {
+  return codePoint === undefined ? 'unexpected end' : `unexpected token '${String.fromCodePoint(codePoint)}'`;
 }
 
 /** V8 quotes up to this many characters before an unexpected token, and as many from it on. */
