@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { contract, type Failure, type One, TARGET } from './client.ts';
@@ -394,6 +395,7 @@ describe('POST /api/v1/qr-codes', () => {
       new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
       'is not valid UTF-8: the byte at offset 2 is wrong',
     ],
+    ['compressed', new Uint8Array(gzipSync('{}')), 'is compressed with gzip; send the JSON itself'],
     ['UTF-16', new Uint8Array(Buffer.from('\ufeff{}', 'utf16le')), 'is not valid UTF-8: the byte at offset 0 is wrong'],
   ])('400: a body that is %s', async (_what, raw, problem) => {
     const account = await api.account();

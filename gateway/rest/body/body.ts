@@ -10,8 +10,14 @@ export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'ur
   return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('base64url');
 }
 
+/** The first bytes of what gzip compressed. Source: RFC 1952 §2.3.1. */
+const GZIP = Buffer.of(0x1f, 0x8b);
+
 /** Parses JSON in UTF-8. Throws a Refusal that says what is wrong and where. */
 export function parseJson(body: Uint8Array): unknown {
+  if (GZIP.equals(body.subarray(0, GZIP.length))) {
+    throw new Refusal('MALFORMED_BODY', 'The body is compressed with gzip; send the JSON itself.');
+  }
   if (!isUtf8(body)) {
     throw new Refusal(
       'MALFORMED_BODY',
