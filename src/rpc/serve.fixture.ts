@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import type { Interceptor, Transport } from '@connectrpc/connect';
+import type { HandlerContext, Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { cursors } from '../../common/contract/cursors.ts';
@@ -28,7 +28,7 @@ export const TARGET = 'https://example.com/menu';
 export interface Serving extends Servers {
   /** The current token and the previous one. */
   readonly tokens: readonly [string, string];
-  /** ImagesService never answers; it emits `started`, and `aborted` when its call has ended for the caller. */
+  /** Neither ImagesService nor `getBatch` answers; they emit `started`, and `aborted` when the call has ended for the caller. */
   readonly slow: EventEmitter;
 }
 
@@ -61,15 +61,14 @@ export async function startServing(
         }),
       );
       services.service(AdmissionService, admissionService(pool));
-      services.service(BatchesService, {});
-      services.service(ImagesService, {
-        async renderImage(_, { signal }) {
-          slow.emit('started');
-          if (!signal.aborted) await once(signal, 'abort');
-          slow.emit('aborted');
-          throw signal.reason;
-        },
-      });
+      const wait = async (_: unknown, { signal }: HandlerContext) => {
+        slow.emit('started');
+        if (!signal.aborted) await once(signal, 'abort');
+        slow.emit('aborted');
+        throw signal.reason;
+      };
+      services.service(BatchesService, { getBatch: wait });
+      services.service(ImagesService, { renderImage: wait });
     },
     pool,
     tokens: serviceTokens(tokens),

@@ -8,6 +8,7 @@ import { readFailure } from '../../common/contract/errors.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { bearer, conformance } from './rpc-suite.fixture.ts';
@@ -49,6 +50,26 @@ test('both servers share the service implementations, so their limits hold for t
   });
   await servers.stop(0);
   expect(made).toBe(1);
+});
+
+test('two lists of an account are read at a time, over both servers together', async () => {
+  const accounts = createClient(AccountsService, internally());
+  const newKey = async () => (await accounts.createAccount({ name: 'A', plan: Plan.BUSINESS })).apiKey;
+  const [apiKey, otherKey] = [await newKey(), await newKey()];
+  let started = 0;
+  serving.slow.on('started', () => started++);
+  const leaving = new AbortController();
+  const list = (baseUrl: string, key: string) => {
+    const transport = createGrpcTransport({ baseUrl, interceptors: [bearer(key)] });
+    return createClient(BatchesService, transport).getBatch({}, { signal: leaving.signal });
+  };
+  const urls = [connectUrl(), grpcUrl()];
+  const lists = [...urls, ...urls, ...urls].map((url) => list(url, apiKey));
+  await expect.poll(() => started).toBe(2);
+  lists.push(...urls.map((url) => list(url, otherKey)));
+  await expect.poll(() => started).toBe(4);
+  leaving.abort();
+  await Promise.allSettled(lists);
 });
 
 test.each([

@@ -18,6 +18,7 @@ import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService } from './health.ts';
 import { limitImages } from './image-queue.ts';
+import { limitLists } from './list-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
 import type { Listening, RegisterServices, Services } from './services.ts';
@@ -43,8 +44,8 @@ const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 5
 
 /**
  * Serves the modules' services, health and reflection on both servers. Each call first passes the gate, which traces
- * and admits it before its message is read, and then the interceptors: errors, access, image queue, validation. Throws
- * when a method states no requirements, or no role for members.
+ * and admits it before its message is read, and then the interceptors: errors, access, queues of images and lists,
+ * validation. Throws when a method states no requirements, or no role for members.
  */
 export async function serve(options: {
   host: string;
@@ -83,7 +84,7 @@ export async function serve(options: {
   const methodNamed = (name: string): DescMethod | undefined => methods.get(name);
   const requestLog = openRequestLog(options.pool, options.logger);
   const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed, requestLog });
-  const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), validate];
+  const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), limitLists(), validate];
   const servers: Listening[] = [];
   const drain = () => {
     serving = false;

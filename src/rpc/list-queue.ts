@@ -1,0 +1,58 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { Interceptor } from '@connectrpc/connect';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
+import { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { callerKey, fairnessKey } from '../access/caller.ts';
+
+/**
+ * Lists that are read at the same time. An account may have two, so that slow statements of some leave connections to
+ * Postgres for others, and so that one iteration of the event loop builds few large answers: a page of 2 MB takes 5 to 10 ms.
+ * Of one account, 50 such pages at a time left other calls waiting for up to 4.9 s, or without a connection.
+ */
+const LISTS = { concurrency: 8, concurrencyPerCaller: 2, maxWaiting: 2_000, items: 'lists' };
+
+/**
+ * Limits concurrent calls whose answers may be large, and the messages of such streams. The queue is fair by account; it must
+ * run after admission.
+ */
+export function limitLists(): Interceptor {
+  const queue = fairQueue(LISTS);
+  return (next) => (request) => {
+    if (!returnsList(request.method)) return next(request);
+    const caller = fairnessKey(request.contextValues.get(callerKey));
+    /** Resolves with the work; its turn lasts until the servers have serialized the result, in the same iteration. */
+    const inTurn = <Result>(work: () => Promise<Result>) =>
+      new Promise<Result>((resolve, reject) => {
+        queue(caller, request.signal, async () => {
+          await work().then(resolve, reject);
+          await nextIteration();
+        }).catch(reject);
+      });
+    if (!request.stream) return inTurn(() => next(request));
+    return next(request).then((response) =>
+      response.stream ? { ...response, message: eachInTurn(response.message, inTurn) } : response,
+    );
+  };
+}
+
+/** Whether a method's answers contain lists of messages of any length, as pages and reports do. */
+function returnsList({ output }: DescMethod): boolean {
+  return output.fields.some(({ fieldKind, message }) => message && (fieldKind === 'list' || message === FiguresSchema));
+}
+
+async function* eachInTurn<Message>(
+  messages: AsyncIterable<Message>,
+  inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>,
+): AsyncGenerator<Message> {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await inTurn(() => iterator.next());
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
