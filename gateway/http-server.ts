@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { answerClientErrors } from '../common/runtime/client-errors.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
-import { answerClientErrors, refuseRequest } from './http/client-error.ts';
+import type { ErrorBody } from './http/error-body.ts';
 import type { CountRefusal } from './http/refusal-metrics.ts';
-import { requestId } from './http/request-id.ts';
+import { refuseRequest } from './http/refuse-request.ts';
+import { newRequestId, requestId } from './http/request-id.ts';
 import { normalizeRequest } from './http/request-target.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
 import type { ScanHandler } from './redirect/answer/scan-handler.ts';
@@ -51,7 +53,10 @@ export function createHttpServer(options: HttpServerOptions): Server {
   server.maxHeadersCount = 0;
   // Otherwise Node closes a connection whose client has closed its side before the responses are sent.
   Object.assign(server, { httpAllowHalfOpen: true });
-  const clientErrors = answerClientErrors(server);
+  const clientErrors = answerClientErrors(server, {
+    json: (error) => ({ error }) satisfies ErrorBody,
+    headers: () => ({ 'X-Request-Id': newRequestId() }),
+  });
   const scanLane = httpLane(scans);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);

@@ -166,10 +166,8 @@ test('a connection beyond the limit replaces one that has long been idle', async
   await ended;
 });
 
-test.each([
-  ['100-continue', 200],
-  ['something-else', 417],
-])('a request with `Expect: %s` is answered', async (expectation, status) => {
+/** The statuses of all answers to a request on a connection that the server closes. */
+async function statusesOf(request: string): Promise<number[]> {
   const server = await serverBefore({});
   await server.listen({ port: 0, host: '127.0.0.1' });
   const { port } = server.server.address() as AddressInfo;
@@ -178,8 +176,22 @@ test.each([
     socket.destroy();
     await server.close();
   });
-  socket.write(`GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: ${expectation}\r\nconnection: close\r\n\r\n`);
-  expect(Buffer.concat(await socket.toArray()).toString()).toContain(`HTTP/1.1 ${status} `);
+  socket.write(request);
+  const received = Buffer.concat(await socket.toArray()).toString();
+  return [...received.matchAll(/HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status));
+}
+
+test.each([
+  ['100-continue', [100, 200]],
+  ['something-else', [417]],
+])('a request with `Expect: %s` is answered', async (expectation, statuses) => {
+  const request = `GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: ${expectation}\r\nconnection: close\r\n\r\n`;
+  expect(await statusesOf(request)).toEqual(statuses);
+});
+
+test('a request that is refused before its malformed body has one answer', async () => {
+  const head = 'POST /sign-in/link HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n';
+  expect(await statusesOf(`${head}zz\r\n`)).toEqual([403]);
 });
 
 test('a connection that can’t be accepted does not end the process', async () => {

@@ -4,6 +4,7 @@ import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
+import { answerClientErrors } from '../../common/runtime/client-errors.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { replaceIdle } from '../../common/runtime/replace-idle.ts';
 import { shared } from '../../common/runtime/shared.ts';
@@ -64,6 +65,8 @@ export async function createServer(options: {
     http: { headersTimeout: HEADERS_MS },
     forceCloseConnections: 'idle',
     trustProxy: [...trustedProxies],
+    // Fastify's own would add a second answer to requests that are answered before their bodies.
+    clientErrorHandler() {},
     // Of paths that no route can get, for which Fastify runs no hook.
     frameworkErrors({ statusCode = 400 }, _, reply: FastifyReply) {
       reply.code(statusCode).headers(headers).send({ error: 'The path is malformed, or too long.' });
@@ -72,6 +75,8 @@ export async function createServer(options: {
   logAcceptErrors(app.server, logger);
   limitUnread(app.server);
   limitPipelining(app.server);
+  const clientErrors = answerClientErrors(app.server, { json: (error) => ({ error }) });
+  app.server.prependListener('request', (_request, response) => clientErrors.add(response));
   limitConnections(app.server, maxConnections, logger);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);

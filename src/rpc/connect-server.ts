@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import net from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import { answerClientErrors } from '../../common/runtime/client-errors.ts';
 import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { connectHandler } from './connect-handler.ts';
@@ -35,8 +36,10 @@ export async function serveConnect(
   http1.emit('listening');
   limitUnread(http1);
   limitPipelining(http1);
+  const clientErrors = answerClientErrors(http1, { json: (message) => ({ code: 'invalid_argument', message }) });
   let isDraining = false;
   http1.prependListener('request', (_request, response) => {
+    clientErrors.add(response);
     if (isDraining) response.setHeader('connection', 'close');
   });
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: MAX_STREAMS }, ...RESET_LIMITS }, handler);

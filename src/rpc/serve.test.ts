@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -50,6 +52,20 @@ test('both servers share the service implementations, so their limits hold for t
   });
   await servers.stop(0);
   expect(made).toBe(1);
+});
+
+test('a call that is refused before its malformed body has one answer', async () => {
+  const socket = connect(serving.connectPort, '127.0.0.1');
+  const received = socket.toArray();
+  const path = '/signpost.codes.v1.CodesService/GetCode';
+  const head = ['host: a', 'content-type: application/json', 'transfer-encoding: chunked', '', ''].join('\r\n');
+  socket.write(`POST ${path} HTTP/1.1\r\n${head}`);
+  await once(socket, 'readable');
+  socket.write('zz\r\n');
+  const statuses = Buffer.concat(await received)
+    .toString()
+    .match(/HTTP\/1\.1 \d+/gm);
+  expect(statuses).toEqual(['HTTP/1.1 401']);
 });
 
 test('two lists of an account are read at a time, over both servers together', async () => {

@@ -1,7 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ErrorBody } from './error-body.ts';
-import { newRequestId, requestId } from './request-id.ts';
 
 /**
  * How long a connection stays open after its last response, in ms: closing it while the client still sends would reset it,
@@ -13,17 +11,25 @@ const UNREADABLE = 'Malformed HTTP request.';
 
 /** Responds to requests that Node's HTTP parser rejects, in the format of all other errors. */
 export interface ClientErrors {
-  /** Registers a pending response, which has to be sent before any error response of its connection. */
+  /** Registers a response to be sent, before any error response of its connection. */
   add(response: ServerResponse): void;
   /** The number of pending responses of a connection. */
   waiting(socket: Socket): number;
 }
 
+/** The format of errors: the JSON that contains a sentence, and further headers. */
+export interface ErrorFormat {
+  json(sentence: string): object;
+  headers?(): Readonly<Record<string, string>>;
+}
+
 /**
  * Listens to `clientError` and `connect`. Both are emitted as soon as the bytes are parsed, while responses to earlier
- * requests of the connection may still be pending: these are sent first.
+ * requests of the connection may still be pending: these are sent first. If the rest of a request is malformed that has been
+ * answered before it arrived, there is no second response.
  */
-export function answerClientErrors(server: Server): ClientErrors {
+export function answerClientErrors(server: Server, format: ErrorFormat): ClientErrors {
+  /** Responses that are not sent, or whose requests have not arrived. */
   const pending = new WeakMap<Socket, Set<ServerResponse>>();
   const closing = new WeakSet<Socket>();
 
@@ -39,7 +45,8 @@ export function answerClientErrors(server: Server): ClientErrors {
     const broken = last?.req.complete ? undefined : last;
     const lastComplete = responses.findLast((response) => response !== broken);
     // A second response to a request would be taken as the response to the next one.
-    const close = () => respondAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence));
+    const close = () =>
+      respondAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence, format));
     if (lastComplete) lastComplete.once('close', close);
     else close();
   }
@@ -65,7 +72,11 @@ export function answerClientErrors(server: Server): ClientErrors {
       const { socket } = response.req;
       const responses = pending.get(socket) ?? new Set();
       pending.set(socket, responses.add(response));
-      response.once('close', () => responses.delete(response));
+      const remove = () => responses.delete(response);
+      response.once('close', () => {
+        if (response.req.complete) remove();
+        else response.req.once('close', remove);
+      });
     },
     waiting: (socket) => pending.get(socket)?.size ?? 0,
   };
@@ -73,13 +84,13 @@ export function answerClientErrors(server: Server): ClientErrors {
 
 function ignore(): void {}
 
-function errorAnswer(status: string, sentence: string): string {
-  const json = JSON.stringify({ error: sentence } satisfies ErrorBody);
+function errorAnswer(status: string, sentence: string, { json: jsonOf, headers }: ErrorFormat): string {
+  const json = JSON.stringify(jsonOf(sentence));
   return [
     `HTTP/1.1 ${status}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(json)}`,
-    `X-Request-Id: ${newRequestId()}`,
+    ...Object.entries(headers?.() ?? {}).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
     '',
     json,
@@ -92,24 +103,4 @@ function respondAndClose(socket: Socket, answer: string | undefined): void {
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
-}
-
-/** Rejects a parsed request and closes its connection. */
-export function refuseRequest(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-  sentence: string,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const json = JSON.stringify({ error: sentence } satisfies ErrorBody);
-  response
-    .writeHead(status, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(json),
-      'x-request-id': requestId(request),
-      connection: 'close',
-      ...headers,
-    })
-    .end(json);
 }
