@@ -17,7 +17,14 @@ import { type Format, sizeOf } from '../images/drawing.ts';
 import type { BatchEntity } from './entities.ts';
 import { findBatch } from './read.ts';
 
-const CHUNK_BYTES = 64 * 1024;
+const MAX_CHUNK_BYTES = 64 * 1024;
+
+/**
+ * A chunk is sent once it has this size: about one of the largest images, or eight small ones. Images of other calls are drawn
+ * between two chunks.
+ */
+const CHUNK_BYTES = 8 * 1024;
+
 /** Compression methods. Source: ZIP, APPNOTE.TXT 4.4.5. */
 const [STORED, DEFLATED] = [0, 8];
 
@@ -82,8 +89,8 @@ export async function* exportBatch(
     if (pendingBytes < minBytes) return;
     const bytes = Buffer.concat(pending.splice(0), pendingBytes);
     pendingBytes = 0;
-    for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
-      yield { chunk: bytes.subarray(at, at + CHUNK_BYTES), images };
+    for (let at = 0; at < bytes.length; at += MAX_CHUNK_BYTES)
+      yield { chunk: bytes.subarray(at, at + MAX_CHUNK_BYTES), images };
   }
   let images = 0;
 

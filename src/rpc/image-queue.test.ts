@@ -1,25 +1,44 @@
 import { availableParallelism } from 'node:os';
-import { createClient, createRouterTransport } from '@connectrpc/connect';
+import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
+import { type Account, callerKey } from '../access/caller.ts';
 import { limitImages } from './image-queue.ts';
 
-/** A client of a service that answers when the test calls `end`, and the sizes of the calls that have begun. */
+const asAccount: Interceptor = (next) => (request) => {
+  const account = { id: request.header.get('account') ?? '' } as Account;
+  request.contextValues.set(callerKey, { kind: 'service', account, actor: 'a test' });
+  return next(request);
+};
+
+/** Clients of services that answer when the test calls `end`, and the sizes of what has begun, 0 for chunks of batches. */
 function slowImages() {
   const begun: (number | undefined)[] = [];
   const { promise, resolve: end } = Promise.withResolvers<void>();
   const transport = createRouterTransport(
-    (router) =>
-      void router.service(ImagesService, {
+    (router) => {
+      router.service(ImagesService, {
         async renderImage({ size }) {
           begun.push(size);
           await promise;
           return {};
         },
-      }),
-    { router: { interceptors: [limitImages()] } },
+      });
+      router.service(BatchesService, {
+        async *exportBatch() {
+          for (let chunk = 0; chunk < 3; chunk++) {
+            begun.push(0);
+            await promise;
+            yield {};
+          }
+        },
+      });
+    },
+    { router: { interceptors: [asAccount, limitImages()] } },
   );
-  return { client: createClient(ImagesService, transport), begun, end };
+  const [client, batches] = [createClient(ImagesService, transport), createClient(BatchesService, transport)];
+  return { client, batches, begun, end };
 }
 
 test('large images, however many, do not keep small ones waiting, and few of either run at a time', async () => {
@@ -36,4 +55,21 @@ test('large images, however many, do not keep small ones waiting, and few of eit
   end();
   await Promise.all([...large, ...small, vector]);
   expect(begun).toHaveLength(large.length + small.length + 1);
+});
+
+test('however many batches an account exports, the next large image of another account is drawn first', async () => {
+  const { client, batches, begun, end } = slowImages();
+  const exported = Array.from({ length: 50 }, () =>
+    Array.fromAsync(batches.exportBatch({}, { headers: { account: 'a' } })),
+  );
+  const half = Math.max(1, availableParallelism() >> 1);
+  await expect.poll(() => begun).toEqual(Array(half).fill(0));
+  const large = client.renderImage({ id: 'x', size: 4_096 }, { headers: { account: 'b' } });
+  // By then it waits.
+  await new Promise(setImmediate);
+  end();
+  await large;
+  expect(begun.indexOf(4_096)).toBeLessThanOrEqual(2 * half);
+  const chunks = await Promise.all(exported);
+  expect(chunks.map(({ length }) => length)).toEqual(Array(50).fill(3));
 });

@@ -4,6 +4,7 @@ import type { Interceptor } from '@connectrpc/connect';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
+import { eachInTurn } from './each-in-turn.ts';
 
 /**
  * Lists that are read at the same time. An account may have two, so that slow statements of some leave connections to
@@ -39,20 +40,4 @@ export function limitLists(): Interceptor {
 /** Whether a method's answers contain lists of messages of any length, as pages and reports do. */
 function returnsList({ output }: DescMethod): boolean {
   return output.fields.some(({ fieldKind, message }) => message && (fieldKind === 'list' || message === FiguresSchema));
-}
-
-async function* eachInTurn<Message>(
-  messages: AsyncIterable<Message>,
-  inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>,
-): AsyncGenerator<Message> {
-  const iterator = messages[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await inTurn(() => iterator.next());
-      if (next.done) return;
-      yield next.value;
-    }
-  } finally {
-    await iterator.return?.();
-  }
 }
