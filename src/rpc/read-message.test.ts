@@ -100,6 +100,12 @@ test('JSON is decoded, and a string counts as one value whatever it contains', (
   expect(json(JSON.stringify({ rows, unknown: 1 }), 5)).toEqual(create(CreateBatchRequestSchema, { rows }));
 });
 
+test('JSON that is not UTF-8 is rejected, and not stored with replacement characters', () => {
+  const latin1 = Buffer.from('{"name": "Café"}', 'latin1');
+  const read = () => readJsonMessage(CreateBatchRequestSchema, latin1, MANY);
+  expect(read).toThrow('CreateBatchRequest: it is not valid UTF-8.');
+});
+
 test.each([
   ['{', 'INVALID_FIELD', /^The message is not a valid signpost\.batches\.v1\.CreateBatchRequest: .*\.$/],
   ['{"name": 1}', 'INVALID_FIELD', /name/],

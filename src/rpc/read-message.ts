@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { setImmediate } from 'node:timers/promises';
 import {
   create,
@@ -76,6 +77,8 @@ export function readJsonMessage<Schema extends DescMessage>(
   const budget = new Budget(values);
   countJson(bytes, budget);
   try {
+    // As in binary messages: a decoder would replace the bytes, and the caller would not notice.
+    if (!isUtf8(bytes)) throw new Error('it is not valid UTF-8');
     const json = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
     for (const { fieldKind, jsonName, name, message } of schema.fields) {
       if (fieldKind !== 'list' || !message || !(json instanceof Object)) continue;
