@@ -118,6 +118,17 @@ test('calls do not wait for a group that has stalled', async () => {
   expect(sizes()).toEqual(['a', 'b', 'c']);
 });
 
+test('a group that has ended leaves no timer behind', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const { call, groups } = recorded();
+  const first = call('a');
+  await settled();
+  expect(vi.getTimerCount()).toBe(1);
+  groups[0]?.end();
+  await first;
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test('a group runs in the context of its first call', async () => {
   const context = new AsyncLocalStorage<string>();
   const seen: (string | undefined)[] = [];

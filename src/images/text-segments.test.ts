@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import qrcode from 'qrcode';
 import { beforeAll, expect, test } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
+import { shortTextSegments } from '../../common/qr/segments.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { textSegments } from './text-segments.ts';
@@ -30,7 +31,11 @@ test('ASCII texts are encoded as qrcode does by itself, without an ECI', async (
       expect(qrcode.create(textSegments(text), OPTIONS).segments).toEqual(qrcode.create(text, OPTIONS).segments);
     }),
   );
-  expect(await read('https://go.example/r/AbC1234')).toEqual({ text: 'https://go.example/r/AbC1234', marked: false });
+  const url = 'https://go.example/r/AbC1234';
+  expect(await read(url)).toEqual({ text: url, marked: false });
+  // A short one without the search of qrcode, which takes half of the time to create a code.
+  expect(textSegments(url)).toEqual(shortTextSegments(url));
+  expect(() => matrixOf('')).toThrow();
 });
 
 test.each(['WIFI:T:WPA;S:Gäste;P:grüße-süß;;', 'é', '日本語', '😀 0123456789'])(

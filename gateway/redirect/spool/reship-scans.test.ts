@@ -48,10 +48,10 @@ test('scans of kept segments, of sealed ones and of those that are being written
   expect(await reship()).toEqual({ segments: 3, scans: 4, referrers: ['sealed', 'a', 'b', 'kept'] });
 });
 
-test('scans that were answered before the time are not published', async () => {
-  const old = NOW - 3_600_001;
+test('scans that were answered at the time or later are published, and none from before', async () => {
+  const [old, oldest] = [NOW - 3_600_001, NOW - 3_600_000];
   writeFileSync(join(shipped, '000000000000001-0.scans'), Buffer.concat([scan('old', old), scan('kept')]));
-  writeFileSync(join(spools, '0', '000000000000002.open'), Buffer.concat([scan('old', old), scan('open')]));
+  writeFileSync(join(spools, '0', '000000000000002.open'), Buffer.concat([scan('old', old), scan('open', oldest)]));
   writeFileSync(join(spools, '0', '000000000000003.open'), scan('old', old));
   expect(await reship()).toEqual({ segments: 2, scans: 2, referrers: ['open', 'kept'] });
 });

@@ -18,6 +18,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { NewRecord } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { readFrames } from './frames.ts';
 import { segmentsIn } from './segments.ts';
 import { type Shipper, shipScans } from './ship-scans.ts';
@@ -103,8 +104,8 @@ function namesOnDisk(): Set<string> {
   return new Set(paths.flatMap((path) => readFrames(readFileSync(path), 'nothing').payloads.map(nameOf)));
 }
 
-function start(log: FakeLog): Shipper {
-  const shipper = shipScans({ folder, log, logger });
+function start(log: FakeLog, ownLogger = logger): Shipper {
+  const shipper = shipScans({ folder, log, logger: ownLogger });
   onTestFinished(() => shipper.stop(0));
   return shipper;
 }
@@ -246,22 +247,29 @@ test('an unreadable spool is reported until it can be read, also without scans',
 });
 
 test.runIf(process.platform === 'linux')(
-  'scans of one spool are synced to disk although another’s can’t be',
+  'scans of one spool are synced to disk although another’s can’t be, which is reported once',
   async () => {
     const synced = new Set<string>();
+    let failed = 0;
     await using file = await open(folder);
     const spy = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'sync').mockImplementation(async function (
       this: FileHandle,
     ) {
       const path = readlinkSync(`/proc/self/fd/${this.fd}`);
-      if (path.startsWith(join(folder, '0'))) throw new Error('EIO');
+      if (path.startsWith(join(folder, '0'))) {
+        failed++;
+        throw new Error('EIO');
+      }
       synced.add(path);
     });
     onTestFinished(() => spy.mockRestore());
     const log = new FakeLog();
     log.behaviour = () => 'refuses';
     for (const worker of ['0', '1']) await answer(openWorker(worker), worker, 5, log);
-    start(log);
+    const { lines, logger } = recordingLogger();
+    start(log, logger);
     await expect.poll(() => [...synced], EVENTUALLY).toContain(join(folder, '1'));
+    await expect.poll(() => failed, EVENTUALLY).toBeGreaterThan(2);
+    expect(lines.filter((line) => line.includes('can’t be synced'))).toHaveLength(1);
   },
 );

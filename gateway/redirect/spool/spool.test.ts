@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { frame } from './frame.fixture.ts';
 import { readFrames } from './frames.ts';
 import { readSpool, type SpoolReader } from './read-spool.ts';
@@ -29,8 +30,8 @@ beforeEach(() => {
 afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
 
 /** Opens a spool as a worker does, and closes it after the test without a grace period, as if it had been killed. */
-function open(offer: SpoolOptions['offer'] = () => {}): Spool {
-  const spool = openSpool({ folder, logger, offer });
+function open(offer: SpoolOptions['offer'] = () => {}, log = logger): Spool {
+  const spool = openSpool({ folder, logger: log, offer });
   onTestFinished(() => spool.close(0));
   return spool;
 }
@@ -213,16 +214,38 @@ describe('a failing disk', () => {
     await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ held: 0, lost: 0 });
   });
 
-  test('offers the held payloads on close', async () => {
+  test('is working again once it can be written, and not because the log has taken what was held', async () => {
+    const spool = open((_, taken) => taken());
+    breakDisk();
+    await append(spool, 'one');
+    await expect.poll(() => spool.status(), EVENTUALLY).toMatchObject({ failing: expect.any(String), held: 0 });
+    repairDisk();
+    const obstacle = join(folder, 'probe');
+    mkdirSync(obstacle);
+    const { failures } = spool.status();
+    await expect.poll(() => spool.status().failures, EVENTUALLY).toBeGreaterThan(failures);
+    expect(spool.status().failing).toBe('EISDIR');
+    rmSync(obstacle, { recursive: true });
+    await expect.poll(() => spool.status().failing, EVENTUALLY).toBeUndefined();
+  });
+
+  test('offers the held payloads on close, and reports a loss only if there is one', async () => {
+    const { lines, logger } = recordingLogger();
     let offered: string[] = [];
     const spool = open((frames, taken) => {
       offered = textsOf(readFrames(frames, 'nothing').payloads);
       taken();
-    });
+    }, logger);
     breakDisk();
     await append(spool, 'one');
     await spool.close(5_000);
     expect(offered).toEqual(['one']);
+    expect(lines.join('')).not.toContain('scans were lost');
+
+    const losing = open(() => {}, logger);
+    await append(losing, 'two');
+    await losing.close(0);
+    expect(lines.join('')).toContain('scans were lost');
   });
 
   test('fills 64 MiB of memory; further losses are reported', async () => {
