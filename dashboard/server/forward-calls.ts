@@ -11,8 +11,9 @@ import { methodName } from '../../common/contract/method-name.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
+import { limitCalls } from './limit-calls.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
-import { personOf, type Session, type Sessions } from './session.ts';
+import type { Session, Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
 /** The most bytes of a call's message: as many as the core reads of a batch, and the frame around it. */
@@ -20,12 +21,6 @@ const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
 
 /** The most bytes of one message of a stream. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
-
-/**
- * The most calls of one person at a time, over all sessions, as a person may sign in any number of times. A page makes
- * about ten, and browsers open six connections over HTTP/1.1.
- */
-const MAX_CALLS = 50;
 
 /** How long a stream may last, in ms, as long as the core allows. Clients continue with another call. */
 const STREAM_MS = 10 * 60_000;
@@ -64,8 +59,7 @@ export function forwardCalls(
   options: { core: Core; sessions: Sessions; timeoutMs: number; logger: Logger },
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
-  /** The number of running calls, by person. */
-  const running = new Map<string, number>();
+  const begin = limitCalls();
   const stopping = new AbortController();
   // Streams would otherwise hold up the stop; clients continue them elsewhere.
   app.addHook('preClose', async () => stopping.abort());
@@ -108,26 +102,7 @@ export function forwardCalls(
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
     }
     if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
-    if (!begin(session, reply)) {
-      return new ConnectError(`At most ${MAX_CALLS} calls of one person may be running.`, Code.ResourceExhausted);
-    }
-    return session;
-  }
-
-  /** Counts a call until it has ended; false if its person has too many. */
-  function begin(session: Session, reply: FastifyReply): boolean {
-    const person = personOf(session);
-    const calls = running.get(person) ?? 0;
-    if (calls >= MAX_CALLS) return false;
-    // The browser gave up during admission: no event would end the call.
-    if (reply.raw.destroyed) return true;
-    running.set(person, calls + 1);
-    reply.raw.once('close', () => {
-      const rest = (running.get(person) ?? 1) - 1;
-      if (rest > 0) running.set(person, rest);
-      else running.delete(person);
-    });
-    return true;
+    return begin(session, reply) ?? session;
   }
 
   async function forward(
