@@ -64,11 +64,12 @@ interface Gateway {
 }
 
 function start(env: Record<string, string> = {}): Gateway {
-  const { PATH, HOME } = process.env;
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, ['gateway/main.ts'], {
     env: {
       PATH,
       HOME,
+      NODE_COMPILE_CACHE,
       PORT: String(port),
       DATA_DIR: join(folder, 'data'),
       DATABASE_URL: databaseUrl,
@@ -219,7 +220,13 @@ test('a worker drops held scans only when that offer was published, and not for 
   writeFileSync(join(folder, 'data/spool'), '');
   using socket = new BoundSocket({ port, host: '127.0.0.1' });
   const worker = fork('gateway/worker.ts', ['0', 'a-spool'], {
-    env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: join(folder, 'data'), DATABASE_URL: databaseUrl },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      PORT: String(port),
+      DATA_DIR: join(folder, 'data'),
+      DATABASE_URL: databaseUrl,
+    },
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc', socket.fd()],
   });
