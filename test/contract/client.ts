@@ -74,13 +74,24 @@ export function sendThrough(client: Through): void {
   through = client;
 }
 
-/** Starts a Signpost for the calling file; `options` may be a function that runs first. */
-export function contract(options: SignpostOptions | (() => Promise<SignpostOptions>) = {}): Contract {
+/** Started for the first contract without options. */
+let withoutOptions: Promise<Signpost> | undefined;
+
+/**
+ * Starts a Signpost for the calling file; `options` may be a function that runs first. All contracts without options of one
+ * file, which may import others, share one.
+ */
+export function contract(options?: SignpostOptions | (() => Promise<SignpostOptions>)): Contract {
   let started: Signpost | undefined;
   let document: OpenApiDocument | undefined;
   let expectDescribed: (exchange: Exchange) => void = () => undefined;
   beforeAll(async () => {
-    started = await startSignpost(typeof options === 'function' ? await options() : options);
+    if (options === undefined) {
+      withoutOptions ??= startSignpost();
+      started = await withoutOptions;
+    } else {
+      started = await startSignpost(typeof options === 'function' ? await options() : options);
+    }
     const { apiKey } = await started.createAccount();
     const headers = { authorization: `Bearer ${apiKey}` };
     document = (await call<OpenApiDocument>('GET', '/api/v1/openapi', { headers })).body;
