@@ -16,10 +16,7 @@ export const AccountEntity = defineEntity({
     featureApi: p.boolean().nullable(),
     featureBulk: p.boolean().nullable(),
     featureImages: p.boolean().nullable(),
-    createdAt: p
-      .datetime()
-      .onCreate(() => new Date())
-      .defaultRaw('now()'),
+    createdAt: p.datetime().defaultRaw('now()'),
     closedAt: p.datetime().nullable(),
     deleteData: p.boolean().default(false),
     /** When what is left of a closed account is cleared next; null while it is open and when nothing can be left. */

@@ -33,10 +33,7 @@ export const MemberEntity = defineEntity({
     /** Unique in the account, regardless of case. */
     email: p.text(),
     role: p.text().$type<RoleName>().check(`role in ('owner', 'admin', 'editor', 'viewer')`),
-    createdAt: p
-      .datetime()
-      .onCreate(() => new Date())
-      .defaultRaw('now()'),
+    createdAt: p.datetime().defaultRaw('now()'),
   },
   indexes: [
     {

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
@@ -109,12 +110,11 @@ export function accountsService(options: {
     },
     async closeAccount({ deleteData }, context) {
       const account = await changeAccount(context, async (found, em) => {
-        const now = new Date();
-        found.closedAt ??= now;
+        found.closedAt ??= raw<Date>('now()');
         found.deleteData ||= deleteData;
         if (found.deleteData) found.name = '(deleted)';
         // Due now, in case this call ends before everything has been cleared.
-        found.clearAt = now;
+        found.clearAt = raw<Date>('now()');
         await revokeKey(em, found.id);
       });
       await accountCleanup.clear(account.id);

@@ -2,11 +2,11 @@ import { first, promptStatement, type Queryable } from '../../common/postgres/sq
 
 const clock = promptStatement<{ now: number }>(
   'postgres_clock',
-  'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now',
+  'select floor(extract(epoch from clock_timestamp()) * 1000)::float8 as now',
 );
 
 /**
- * Postgres's clock, in ms since 1970. All cores share it: what must not go wrong with the clock of one machine, such as
+ * Postgres's clock, in whole ms since 1970. All cores share it: what must not go wrong with the clock of one machine, such as
  * deleting, goes by this one.
  */
 export async function postgresNow(on: Queryable): Promise<number> {

@@ -29,10 +29,7 @@ export const DomainEntity = defineEntity({
     firstLiveAt: p.datetime().nullable(),
     /** When its next check is due. */
     checkAt: p.datetime().defaultRaw('now()'),
-    createdAt: p
-      .datetime()
-      .onCreate(() => new Date())
-      .defaultRaw('now()'),
+    createdAt: p.datetime().defaultRaw('now()'),
   },
   uniques: [{ name: 'domains_of_account', properties: ['hostname', 'accountId'] }],
   indexes: [

@@ -9,6 +9,7 @@ import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { wrongClock } from '../../test/harness/wrong-clock.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { republishHosts } from './republish.ts';
@@ -95,20 +96,8 @@ async function audit({ id }: Domain): Promise<string[]> {
   return rows.map(({ entry }) => entry.replace('DomainsService/', ''));
 }
 
-/** Options of Node with which the clock of a process is an hour ahead. */
-const AN_HOUR_AHEAD = `--import=data:text/javascript,${encodeURIComponent(`
-  const { Date } = globalThis;
-  globalThis.Date = class extends Date {
-    constructor(...given) {
-      super(...(given.length > 0 ? given : [Date.now() + 3_600_000]));
-    }
-    static now() {
-      return Date.now() + 3_600_000;
-    }
-  };`)}`;
-
 test('a domain is due for its first check at once, also if the clock of its core is ahead', async () => {
-  const ahead = await startSignpost({ env: { ROLES: 'rpc', NODE_OPTIONS: AN_HOUR_AHEAD } });
+  const ahead = await startSignpost({ env: { ROLES: 'rpc', NODE_OPTIONS: wrongClock(3_600_000) } });
   const { accountId } = await ahead.createAccount();
   await internal(ahead, DomainsService, accountId).addDomain({ hostname: 'ahead.example' });
   const client = new pg.Client(ahead.databaseUrl);

@@ -75,18 +75,17 @@ async function transitionOnce(
 ) {
   const domain = (await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE })) ?? undefined;
   if (domain?.state !== result.from) return { domain, changed: false };
-  const now = Date.now();
   const next = nextState(result);
   const changed = next !== domain.state;
   domain.problem = result.problem;
   if (changed) {
     const tx = connectionOf(em);
     domain.state = next;
-    domain.stateSince = new Date(now);
+    domain.stateSince = raw<Date>('now()');
     await em.flush();
     domain.version = await publishHost(em, domain, { failing: next !== 'live' });
     if (next === 'live' && domain.firstLiveAt === null) {
-      domain.firstLiveAt = new Date(now);
+      domain.firstLiveAt = domain.stateSince;
       await domainLive(tx, domain.accountId, domainMessage(domain));
     }
     await recordTransition(tx, domain);

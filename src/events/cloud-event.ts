@@ -24,6 +24,8 @@ export function cloudEvent(event: {
   type: EventType;
   accountId: string;
   subject: string;
+  /** When it happened, by Postgres's clock, in ms since 1970. */
+  at: number;
   data: unknown;
   /** The version of a code, which orders the events of a subject. */
   sequence?: number;
@@ -38,7 +40,7 @@ export function cloudEvent(event: {
       ce_source: `/accounts/${event.accountId}`,
       ce_subject: event.subject,
       ...(event.sequence === undefined ? {} : { ce_sequence: String(event.sequence) }),
-      ce_time: isoTime(Date.now()),
+      ce_time: isoTime(event.at),
       'content-type': 'application/json',
     },
     value: Buffer.from(JSON.stringify(event.data)),

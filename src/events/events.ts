@@ -1,3 +1,4 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { batchJson } from '../../common/contract/batch-json.ts';
 import { codeJson, timeJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
@@ -8,6 +9,7 @@ import type { Member } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts
 import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { postgresNow } from '../db/clock.ts';
 import { cloudEvent, type EventType } from './cloud-event.ts';
 import { addToOutbox, type OutboxRecord } from './outbox.ts';
 
@@ -28,7 +30,15 @@ export function codeEvent(accountId: string, code: Code, { type, changed }: Code
     short: `/r/${code.shortCode}`,
     ...(changed ? { changed } : {}),
   };
-  return cloudEvent({ type, accountId: encodeId('acct', accountId), subject: code.id, data, sequence: data.version });
+  if (!code.updatedAt) throw new Error('a code has no time of its change');
+  return cloudEvent({
+    type,
+    accountId: encodeId('acct', accountId),
+    subject: code.id,
+    at: timestampMs(code.updatedAt),
+    data,
+    sequence: data.version,
+  });
 }
 
 /** Writes `bulk.completed` in the transaction that finishes the batch's last row, once per batch. */
@@ -53,8 +63,9 @@ export function memberRemoved(tx: Queryable, accountId: string, member: Member):
   return emit(tx, 'team.member_removed', accountId, member.id, memberJson(member));
 }
 
-function emit(tx: Queryable, type: EventType, accountId: string, subject: string, data: unknown): Promise<void> {
-  return addToOutbox(tx, [cloudEvent({ type, accountId: encodeId('acct', accountId), subject, data })]);
+async function emit(tx: Queryable, type: EventType, accountId: string, subject: string, data: unknown): Promise<void> {
+  const at = await postgresNow(tx);
+  await addToOutbox(tx, [cloudEvent({ type, accountId: encodeId('acct', accountId), subject, at, data })]);
 }
 
 function memberJson({ id, email, role, createdAt }: Member) {

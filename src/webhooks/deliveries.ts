@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { isoTime } from '../../common/contract/code-json.ts';
 import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
@@ -17,6 +18,7 @@ import {
   DeliverySchema,
   DeliveryStatus,
 } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { postgresNow } from '../db/clock.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
@@ -118,7 +120,7 @@ export async function listAttempts(
 
 /** Adds a delivery of a test event to an endpoint, which the caller has locked. `endpointId`: UUID. */
 export async function addTestDelivery(em: EntityManager, accountId: string, endpointId: string): Promise<Delivery> {
-  const timestamp = new Date().toISOString();
+  const timestamp = isoTime(await postgresNow(connectionOf(em)));
   const body = JSON.stringify({ type: TEST_EVENT, timestamp, data: { endpoint_id: encodeId('hook', endpointId) } });
   const [id, eventId] = [newUuid(), newUuid()];
   const added = em.create(DeliveryEntity, { id, endpointId, accountId, eventId, eventType: TEST_EVENT, body });

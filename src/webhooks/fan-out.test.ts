@@ -66,7 +66,7 @@ test('the body contains type, time and data of the event, and is byte-identical 
 test('an endpoint gets no events from before its creation, and none while it is disabled', async () => {
   const { id } = await account.addEndpoint(URL);
   expect(await fanOut(eventRecord(account.id, { age: HOUR_MS }))).toBe(0);
-  // The core that published it may have a clock that is behind.
+  // Its transaction may have begun before and committed since.
   expect(await fanOut(eventRecord(account.id, { age: 4 * 60_000 }))).toBe(1);
   await account.webhooks.updateEndpoint({ id, enabled: false });
   expect(await fanOut(eventRecord(account.id))).toBe(0);

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
+import { postgresNow } from '../db/clock.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { sealWith } from './seal.ts';
 import { runUpkeep } from './upkeep.ts';
@@ -32,9 +33,9 @@ test('finished deliveries are deleted after 90 days with their attempts, and pen
   }
   const remaining = async () =>
     (await account.webhooks.listDeliveries({ endpointId: id })).deliveries.map((delivery) => delivery.id);
-  await runUpkeep(pool, seal, logger, Date.now() + 89 * DAY_MS);
+  await runUpkeep(pool, seal, logger, (await postgresNow(pool)) + 89 * DAY_MS);
   expect(await remaining()).toHaveLength(3);
-  await runUpkeep(pool, seal, logger, Date.now() + 91 * DAY_MS);
+  await runUpkeep(pool, seal, logger, (await postgresNow(pool)) + 91 * DAY_MS);
   expect(await remaining()).toEqual([pending?.id]);
   expect((await pool.query('select from webhook_attempts')).rows).toEqual([]);
 });

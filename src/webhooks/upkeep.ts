@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
+import { postgresNow } from '../db/clock.ts';
 import type { Seal } from './seal.ts';
 import { deleteFullBudgets } from './sending/attempt-budgets.ts';
 import { disableIdle } from './sending/disable-policy.ts';
@@ -35,7 +36,7 @@ const replaceSealed = statement(
 
 /**
  * Deletes expired deliveries and full budgets, disables endpoints that no attempt will disable, and re-encrypts with the
- * current key the secrets that another key sealed. Any number of processes may run it at once.
+ * current key the secrets that another key sealed. Any number of processes may run it at once. `now`: Postgres's clock.
  */
 export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
   const expiredBefore = uuidAt(now - RETENTION_MS);
@@ -59,7 +60,7 @@ export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: num
 
 /** Runs the upkeep once an hour. */
 export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
-  return hourly('upkeep of webhooks', logger, () => runUpkeep(pool, seal, logger, Date.now()));
+  return hourly('upkeep of webhooks', logger, async () => runUpkeep(pool, seal, logger, await postgresNow(pool)));
 }
 
 /** Returns the lowest UUIDv7 of a time in ms. */

@@ -42,9 +42,9 @@ export function eventRecord(
   { type = 'qr.created' as EventType, data = {} as unknown, age = 0 } = {},
 ): LogRecord {
   const subject = encodeId('qr', newUuid());
-  const { key, headers = {}, value } = cloudEvent({ type, accountId: encodeId('acct', account), subject, data });
-  const ce_time = new Date(Date.now() - age).toISOString();
-  return { key, value, headers: { ...headers, ce_time }, partition: 0, offset: 0n, timestamp: Date.now() };
+  const at = Date.now() - age;
+  const { key, headers = {}, value } = cloudEvent({ type, accountId: encodeId('acct', account), subject, at, data });
+  return { key, value, headers, partition: 0, offset: 0n, timestamp: Date.now() };
 }
 
 /** Creates a database for the calling test file, and the service on it. */

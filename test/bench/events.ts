@@ -149,7 +149,8 @@ async function deliverTo(platform: Platform, pool: pg.Pool, tenth: 'answers' | '
   const events = Array.from({ length: EVENTS_EACH }, () => {
     const subject = encodeId('qr', newUuid());
     // As large as events of codes.
-    return cloudEvent({ type: 'qr.created', accountId, subject, data: { id: subject, padding: 'x'.repeat(600) } });
+    const data = { id: subject, padding: 'x'.repeat(600) };
+    return cloudEvent({ type: 'qr.created', accountId, subject, at: Date.now(), data });
   });
   await addToOutbox(pool, events);
   const nine = Array.from({ length: 9 }, (_, n) => `/${n}`);

@@ -54,7 +54,7 @@ const accountId = encodeId('acct', newUuid());
 function recordsOf(id: string): OutboxRecord[] {
   const data = { id, padding: 'x'.repeat(700) };
   return [
-    cloudEvent({ type: 'qr.created', accountId, subject: id, data }),
+    cloudEvent({ type: 'qr.created', accountId, subject: id, at: Date.now(), data }),
     { topic: ROUTES.name, key: `code:${id}`, value: Buffer.alloc(120, 'r') },
   ];
 }

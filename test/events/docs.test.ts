@@ -42,7 +42,7 @@ test.skipIf(kafkaBrokers === null)('the consumer of the page reads events, in te
   await log.ensureTopics([EVENTS]);
   const subject = encodeId('qr', newUuid());
   const accountId = encodeId('acct', newUuid());
-  const event = cloudEvent({ type: 'qr.created', accountId, subject, data: { id: subject } });
+  const event = cloudEvent({ type: 'qr.created', accountId, subject, at: Date.now(), data: { id: subject } });
   await log.publish(EVENTS.name, [event]);
   const ownGroup = (code: string) => code.replace('my-team', `test.${randomUUID()}`);
   const printed = runSnippet('consumer', { KAFKA_BROKERS: kafkaBrokers ?? '' }, ownGroup);

@@ -7,6 +7,7 @@ import type { CodeJson } from '../../common/contract/code-json.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
+import { wrongClock } from '../harness/wrong-clock.ts';
 
 const EVENTUALLY = { timeout: 25_000, interval: 25 };
 const ALL = ['qr.created', 'qr.updated', 'qr.archived'];
@@ -28,14 +29,19 @@ function webhooksOf({ cores, serviceToken }: Signpost, account: string) {
 
 /** A Kafka that other tests use too has their events; this account's are told by their ids. */
 describe.each([
-  ['Postgres', undefined],
-  ['Kafka', inject('kafkaBrokers') ?? undefined],
-])('webhooks over the log in %s', (name, kafkaBrokers) => {
+  ['Postgres, and cores whose clocks are an hour behind', undefined, { NODE_OPTIONS: wrongClock(-3_600_000) }],
+  ['Kafka', inject('kafkaBrokers') ?? undefined, {}],
+])('webhooks over the log in %s', (name, kafkaBrokers, env) => {
   test.skipIf(name === 'Kafka' && kafkaBrokers === undefined)(
     'what a key changes reaches the endpoints of its account, signed, with the resource as REST shows it',
     async () => {
       const options = kafkaBrokers === undefined ? {} : { kafkaBrokers };
-      const signpost = await startSignpost({ ...options, cores: 2, env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+      const signpost = await startSignpost({
+        ...options,
+        cores: 2,
+        env: { ...env, WEBHOOKS_ALLOW_PRIVATE: 'true' },
+        gatewayEnv: { NODE_OPTIONS: '' },
+      });
       const { accountId, apiKey } = await signpost.createAccount();
       const receiver = await startReceiver();
       const webhooks = webhooksOf(signpost, accountId);

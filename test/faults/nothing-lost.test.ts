@@ -51,7 +51,7 @@ describe.skipIf(!isOwnBroker)('events under kills', () => {
           subject,
         ]);
         const { version } = rows[0];
-        const event = cloudEvent({ type: 'qr.updated', accountId, subject, data: { version } });
+        const event = cloudEvent({ type: 'qr.updated', accountId, subject, at: Date.now(), data: { version } });
         await addToOutbox(tx, [event]);
         await tx.query('insert into ledger values ($1, $2, $3)', [event.headers?.ce_id, subject, version]);
         if (change % 10 === 9) throw new Error('roll back');

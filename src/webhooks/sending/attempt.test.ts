@@ -13,7 +13,7 @@ const secrets = [newSecret(), newSecret()];
 const body = JSON.stringify({ type: 'qr.created', timestamp: '2026-11-20T09:30:00.000Z', data: { name: 'schön €' } });
 
 function send(url: string, { stop = new AbortController().signal, timeoutMs = 5_000 } = {}) {
-  return attempt(agent, { url, secrets, id: 'evt_1', body }, { stop, timeoutMs });
+  return attempt(agent, { url, secrets, id: 'evt_1', at: new Date(), body }, { stop, timeoutMs });
 }
 
 async function sendTo(respond: Responder, options?: Parameters<typeof send>[1]) {

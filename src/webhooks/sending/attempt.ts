@@ -25,6 +25,8 @@ export interface WebhookRequest {
   readonly secrets: readonly string[];
   /** `evt_…`: the same in every attempt, for deduplication by the receiver. */
   readonly id: string;
+  /** The time of the attempt: receivers reject one that is some minutes from theirs. */
+  readonly at: Date;
   readonly body: string;
 }
 
@@ -45,10 +47,9 @@ export interface Outcome {
  */
 export async function attempt(
   dispatcher: Dispatcher,
-  { url, secrets, id, body }: WebhookRequest,
+  { url, secrets, id, at, body }: WebhookRequest,
   { stop, timeoutMs = TIMEOUT_MS }: { stop: AbortSignal; timeoutMs?: number },
 ): Promise<Outcome | undefined> {
-  const at = new Date();
   const timestamp = Math.floor(at.getTime() / 1_000);
   const start = performance.now();
   const latencyMs = () => Math.round(performance.now() - start);

@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 async function call(url: string, timeoutMs = 10_000): Promise<Outcome | undefined> {
-  const request = { url, secrets: [newSecret()], id: 'evt_1', body: '{}' };
+  const request = { url, secrets: [newSecret()], id: 'evt_1', at: new Date(), body: '{}' };
   return attempt(agent, request, { stop: new AbortController().signal, timeoutMs });
 }
 

@@ -20,6 +20,8 @@ export interface LeasedEndpoint {
   lastActiveAt: number;
   /** When the next attempt may be made, on the same clock. */
   notBefore: number;
+  /** By how many ms Postgres's clock is ahead of this process's. */
+  clockOffsetMs: number;
 }
 
 /**
@@ -67,7 +69,8 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
     put(row: LeasedEndpointRow) {
       const now = performance.now();
       const host = new URL(row.url).hostname.replace(/\.$/, '');
-      const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0) };
+      const clockOffsetMs = row.clock_ms - Date.now();
+      const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0), clockOffsetMs };
       const known = leased.get(row.id);
       if (!known) leased.set(row.id, { ...state, queued: [], fetched: new Set(), inFlight: 0, lastActiveAt: now });
       else {

@@ -25,6 +25,8 @@ export interface LeasedEndpointRow {
   readonly verified_at: Date | null;
   /** ms until the next attempt may be made while the endpoint is failing; null or negative when it may be made now. */
   readonly wait: number | null;
+  /** Postgres's clock, in ms since 1970. */
+  readonly clock_ms: number;
 }
 
 /** How many deliveries to fetch for an endpoint. */
@@ -79,6 +81,7 @@ export const LONG_MS = 20_000;
 const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.verified_at,
   (extract(epoch from now() - e.failing_since) * 1000)::float8 as failing_ms,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
+  (extract(epoch from now()) * 1000)::float8 as clock_ms,
   case when e.former_until > now() then e.former_secret end as former_secret`;
 
 const dueEndpoints = (which: string, limit: string) => `

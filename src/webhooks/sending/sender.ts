@@ -65,7 +65,13 @@ export function createSender(options: SenderOptions): Sender {
     endpoint.inFlight++;
     const { url } = endpoint.row;
     const budget = isThrottled(endpoint.row) ? budgetOf(endpoint) : undefined;
-    const request = { url, secrets: endpoint.secrets, id: encodeId('evt', delivery.event_id), body: delivery.body };
+    const request = {
+      url,
+      secrets: endpoint.secrets,
+      id: encodeId('evt', delivery.event_id),
+      at: new Date(Date.now() + endpoint.clockOffsetMs),
+      body: delivery.body,
+    };
     const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs });
     endpoint.inFlight--;
     if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
