@@ -110,8 +110,16 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
 
   async function connect(): Promise<pg.Client> {
     const client = new config.Client(config);
-    await client.connect();
-    return client;
+    // Nobody else listens before the connection is handed over, and an unhandled error would end the process.
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await config.onConnect(client);
+      return client;
+    } catch (error) {
+      client.end().catch(() => undefined);
+      throw error;
+    }
   }
 
   return {

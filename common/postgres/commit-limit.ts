@@ -26,11 +26,12 @@ export interface Remaining {
 }
 
 /**
- * A query that makes Postgres abort the transaction, which must have no timeout yet, at `commitBy`, and returns the time
- * until then in ms. Postgres uses its own clock, so the latency of this query does not matter.
+ * A query that makes Postgres abort the transaction, which must have no timeout yet, at `commitBy`, or in `withinMs` if that
+ * is sooner, and returns the time until `commitBy` in ms. Postgres uses its own clock, so the latency of this query does not
+ * matter.
  */
-export function endAt(commitBy: number): string {
-  return `select set_config('transaction_timeout', greatest(0, least(remaining, ${MAX_TIMEOUT_MS}))::text, true), remaining
+export function endAt(commitBy: number, withinMs = MAX_TIMEOUT_MS): string {
+  return `select set_config('transaction_timeout', greatest(0, least(remaining, ${withinMs}))::text, true), remaining
           from (select ${commitBy} - ${CLOCK_MS} as remaining) as clock`;
 }
 

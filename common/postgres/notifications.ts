@@ -80,6 +80,7 @@ export function listen(
     const cancelled = new AbortController();
     try {
       await client.connect();
+      await pool.options.onConnect?.(client);
       let awaited = { id: '', arrived: () => {} };
       client.on('notification', ({ payload }) => {
         if (payload === awaited.id) awaited.arrived();

@@ -44,8 +44,6 @@ export function promptQuery(text: string): { readonly text: string; readonly que
   return { text, query_timeout: PROMPT_MS };
 }
 
-/** The statements around transactions. */
-const BEGIN = promptQuery('begin');
 const ROLLBACK = promptQuery('rollback');
 
 /**
@@ -98,16 +96,18 @@ export async function first<Row extends QueryResultRow>(
 /**
  * Runs `work` in one transaction: committed when it returns, rolled back when it throws. Changes made by an RPC have a
  * `limit`: a call that its caller considers failed must not take effect later, overwriting changes made meanwhile.
+ * `withinMs`: when Postgres ends it at the latest.
  */
 export async function transaction<Result>(
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
   limit?: CommitLimit,
+  withinMs?: number,
 ): Promise<Result> {
-  if (!('client' in on)) return withConnection(on, (connection) => transaction(connection, work, limit));
+  if (!('client' in on)) return withConnection(on, (connection) => transaction(connection, work, limit, withinMs));
   const { client } = on;
   try {
-    await begin(client, limit);
+    await begin(client, limit, withinMs);
     const result = await work(client);
     limit?.signal.throwIfAborted();
     await client.query('commit');
@@ -122,7 +122,8 @@ export async function transaction<Result>(
 
 /**
  * Runs `work` in one transaction that takes at most `withinMs`: its connection is closed then, which fails the statement
- * under way, a COPY too. For work whose statements may take longer than `PROMPT_MS`, as they all end together.
+ * under way, a COPY too. For work whose statements may take longer than `PROMPT_MS`, as they all end together. If this
+ * process is suspended, Postgres ends it a second later, and the locks that others wait for.
  */
 export async function transactionWithin<Result>(
   pool: Pool,
@@ -136,7 +137,7 @@ export async function transactionWithin<Result>(
       connection.client.end().catch(() => undefined);
     }, withinMs);
     try {
-      return await transaction(connection, work, limit);
+      return await transaction(connection, work, limit, withinMs + 1_000);
     } finally {
       clearTimeout(timer);
     }
@@ -144,13 +145,14 @@ export async function transactionWithin<Result>(
 }
 
 /** Begins a transaction in one round trip, including the timeout at its limit. */
-async function begin(client: PoolClient, limit: CommitLimit | undefined): Promise<void> {
+async function begin(client: PoolClient, limit?: CommitLimit, withinMs?: number): Promise<void> {
   limit?.signal.throwIfAborted();
   if (limit?.commitBy === undefined) {
-    await client.query(BEGIN);
+    const timeout = withinMs === undefined ? '' : `; ${NO_TIMEOUT}; set local transaction_timeout = ${withinMs}`;
+    await client.query(promptQuery(`begin${timeout}`));
     return;
   }
-  const text = `begin; ${NO_TIMEOUT}; ${endAt(limit.commitBy)}`;
+  const text = `begin; ${NO_TIMEOUT}; ${endAt(limit.commitBy, withinMs)}`;
   // pg's types don't cover that several statements return several results.
   const results = (await client.query(promptQuery(text))) as unknown as readonly { readonly rows: Remaining[] }[];
   expectTimeLeft(results[2]?.rows[0]);

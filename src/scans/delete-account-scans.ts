@@ -1,4 +1,5 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
+import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
@@ -149,6 +150,8 @@ async function deleteFromArchive(
 ): Promise<void> {
   await transaction(pool, async (tx) => {
     await lockArchives(tx);
+    // While the file is rewritten.
+    await tx.query(MAY_BE_IDLE);
     const key = [`${month}-01`, part];
     const archive = await first(tx, findArchive, key);
     if (archive) await run(tx, countArchive, [...key, await deleteScans(tx, folder, archive, accountId)]);

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import { first, run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { LOCKS } from '../../db/locks.ts';
@@ -121,6 +122,8 @@ function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' |
   const { month, part } = archive;
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
+    // Until the file is on disk.
+    await tx.query(MAY_BE_IDLE);
     const scans = (await first(tx, scansInTable, [`${month}-01`, part]))?.scans;
     if (scans === undefined) return;
     const table = archiveTable(archive);
