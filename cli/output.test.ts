@@ -34,3 +34,14 @@ test('output is as wide as COLUMNS says, else as the terminal, else unlimited', 
   Object.assign(process.stdout, { columns: undefined });
   expect(outputWidth()).toBe(Number.POSITIVE_INFINITY);
 });
+
+test('a table may have any number of rows', () => {
+  const lines = table(Array.from({ length: 150_000 }, (_, row) => ({ row }))).split('\n');
+  expect(lines).toHaveLength(150_001);
+  expect(lines.at(-1)).toBe('149999');
+});
+
+test('cells are truncated between characters, of which wide ones count as two', () => {
+  expect(fittedTable([{ name: '🍕🍕🍕🍕', id: 1 }], { name: 4 }, 9)).toBe('name   id\n🍕🍕…  1');
+  expect(fittedTable([{ name: '𐇡𐇡𐇡𐇡𐇡𐇡', id: 1 }], { name: 4 }, 9)).toBe('name   id\n𐇡𐇡𐇡𐇡…  1');
+});

@@ -1,4 +1,3 @@
-import Table from 'cli-table3';
 import type { Command } from 'commander';
 import stringWidth from 'string-width';
 
@@ -58,7 +57,7 @@ export function fittedTable(
   if (!first) return 'none';
   const names = Object.keys(first);
   const rows = [names, ...records.map((record) => names.map((name) => cellOf(record[name])))];
-  const widths = names.map((_, column) => Math.max(...rows.map((row) => stringWidth(row[column] ?? ''))) + GAP);
+  const widths = widthsOf(rows);
   let excess = widths.reduce((sum, each) => sum + each, -GAP) - width;
   for (const [name, least] of Object.entries(shortened)) {
     const column = names.indexOf(name);
@@ -83,22 +82,30 @@ function cellOf(value: DisplayRecord[string] | undefined): string {
   return String(value ?? '–').replace(/\p{Cc}+/gu, ' ');
 }
 
-/** Only spaces between columns, so that lines can be cut and searched; wide characters count as two. */
-const CHARS = Object.fromEntries(
-  ['top', 'bottom', 'left', 'right', 'mid', 'middle']
-    .flatMap((side) => [side, `${side}-mid`, `${side}-left`, `${side}-right`, `${side}-mid-mid`])
-    .concat('left-mid', 'mid-mid', 'right-mid', 'top-mid', 'bottom-mid')
-    .map((name) => [name, '']),
-);
+/** Pads cells with spaces, so that lines can be cut and searched; wide characters count as two. */
+function columns(rows: readonly (readonly string[])[], widths = widthsOf(rows)): string {
+  const line = (row: readonly string[]) => row.map((cell, column) => fitted(cell, widths[column] ?? 0)).join('');
+  return rows.map((row) => line(row).trimEnd()).join('\n');
+}
 
-/** `widths`: of the columns, with the gaps between them. */
-function columns(rows: readonly (readonly string[])[], widths?: number[]): string {
-  const style = { 'padding-left': 0, 'padding-right': GAP, head: [], border: [] };
-  const made = new Table({ chars: CHARS, style, ...(widths ? { colWidths: widths } : {}) });
-  made.push(...rows.map((row) => [...row]));
-  return made
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n');
+/** The width of each column with the gap after it. */
+function widthsOf(rows: readonly (readonly string[])[]): number[] {
+  return (rows[0] ?? []).map(
+    (_, column) => rows.reduce((widest, row) => Math.max(widest, stringWidth(row[column] ?? '')), 0) + GAP,
+  );
+}
+
+/** A cell, truncated or padded to `width` characters, the gap included. */
+function fitted(cell: string, width: number): string {
+  const shown = stringWidth(cell) > width - GAP ? truncated(cell, width - GAP) : cell;
+  return shown + ' '.repeat(width - stringWidth(shown));
+}
+
+function truncated(text: string, width: number): string {
+  let kept = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (stringWidth(kept + segment) >= width) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
