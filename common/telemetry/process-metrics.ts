@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { metrics } from '@opentelemetry/api';
 import { measureEventLoop } from '../runtime/event-loop.ts';
@@ -10,6 +10,12 @@ export function measureProcess(): void {
   meter
     .createObservableUpDownCounter('process.memory.usage', { unit: 'By', description: 'Physical memory in use' })
     .addCallback((result) => result.observe(process.memoryUsage.rss()));
+  meter
+    .createObservableUpDownCounter('signpost.process.memory.files', {
+      unit: 'By',
+      description: 'Pages of files in this memory, such as the route table’s, which can be taken back; 0 without /proc',
+    })
+    .addCallback(async (result) => result.observe(await residentFilesBytes()));
   meter
     .createObservableUpDownCounter('v8js.memory.heap.used', { unit: 'By', description: 'Heap memory in use' })
     .addCallback((result) => {
@@ -36,4 +42,10 @@ export function measureProcess(): void {
       const open = await readdir('/proc/self/fd').catch(() => undefined);
       if (open) result.observe(open.length);
     });
+}
+
+/** How much of this process's memory are pages of mapped files, in bytes; 0 on systems without /proc. */
+export async function residentFilesBytes(): Promise<number> {
+  const status = await readFile('/proc/self/status', 'utf8').catch(() => '');
+  return Number(/^RssFile:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1_024;
 }

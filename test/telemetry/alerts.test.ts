@@ -173,3 +173,13 @@ test.runIf(hasPromtool)('an alert fires for few scans that wait, but not while a
   expect(lag('3x120', '50+1x120')).toBe(false);
   expect(lag('3x90 0x30', '50x120')).toBe(false);
 });
+
+test.runIf(hasPromtool)('pages of a large route table are not counted as the memory of a worker', () => {
+  const fires = (files: string) =>
+    firesAfter(30, 'SignpostMemoryHigh', {
+      'process_memory_usage_bytes{process="worker 0"}': '2e9x40',
+      'signpost_process_memory_files_bytes{process="worker 0"}': files,
+    });
+  expect(fires('1.8e9x40')).toBe(false);
+  expect(fires('1e8x40')).toBe(true);
+});
