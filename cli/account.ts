@@ -83,8 +83,8 @@ export function accountCommands(account: Command): void {
     .action(async ({ account: id, deleteData, yes }: { account: string; deleteData: boolean; yes: boolean }) => {
       const { accounts } = await connectCore(process.env, id);
       const { account: found } = await accounts.getAccount({});
-      const data = deleteData ? ' and all its data is deleted' : '';
-      await expectConfirmed({ yes }, `${found?.name} (${id}) is closed${data}, which can’t be undone.`);
+      const data = deleteData ? ', and all its data will be deleted' : '';
+      await expectConfirmed({ yes }, `${found?.name} (${id}) will be closed${data}, which can’t be undone.`);
       const closing = () => accounts.closeAccount({ deleteData });
       const closed = await withProgress({ json: json(), what: 'Closing the account' }, closing);
       printRecord(json(), accountShown(closed.account));

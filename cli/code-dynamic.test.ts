@@ -81,7 +81,7 @@ test('pause, resume, delete and restore', async () => {
   expect(await json('resume', '--id', made.id)).toMatchObject({ id: made.id, paused: false });
   const unconfirmed = await run('delete', '--id', made.id);
   expect(unconfirmed).toMatchObject({ code: 2, stdout: '' });
-  expect(unconfirmed.stderr).toContain(`Table 4 (${made.id}) is deleted`);
+  expect(unconfirmed.stderr).toContain(`Table 4 (${made.id}) will be deleted`);
   expect(await json('show', '--id', made.id)).toMatchObject({ id: made.id });
   expect(await json('delete', '--id', made.id, '--yes')).toMatchObject({ id: made.id, deleted: true });
   await expect.poll(() => scan(made), EVENTUALLY).toBe(410);

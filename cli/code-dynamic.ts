@@ -141,7 +141,7 @@ export function dynamicCodeCommands(code: Command): void {
       const { codes } = await connectCore(process.env, account);
       const found = codeJson(required((await codes.getCode({ id })).code));
       const what = found.name === null ? id : `${found.name} (${id})`;
-      await expectConfirmed({ yes }, `${what} is deleted, and its prints no longer work.`);
+      await expectConfirmed({ yes }, `${what} will be deleted, and its prints will no longer work.`);
       await codes.deleteCode({ id });
       print(json(), { ...found, deleted: true }, () => `${what} was deleted; code restore restores it.`);
     });

@@ -55,7 +55,7 @@ export function domainCommands(domain: Command): void {
     .action(async (which: Which & { yes: boolean }) => {
       const { domains } = await connectCore(process.env, which.account);
       const { id, hostname } = await domainOf(domains, which);
-      await expectConfirmed(which, `${hostname} is removed; no more codes can be printed on it.`);
+      await expectConfirmed(which, `${hostname} will be removed; no more codes can then be printed on it.`);
       const removed = required((await domains.removeDomain({ id })).domain);
       print(json(), shown(removed), () => `${removed.hostname} was removed.`);
     });

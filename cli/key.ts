@@ -10,7 +10,7 @@ export function keyCommands(key: Command): void {
   destructive(ofAccount(key.command('rotate')))
     .description('issue a new key and revoke the old one at once; the new key is shown only once')
     .action(async ({ account, yes }: { account: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, 'The current key stops working at once.');
+      await expectConfirmed({ yes }, 'The current key will stop working at once.');
       const { accounts } = await connectCore(process.env, account);
       const { apiKey } = await accounts.rotateKey({});
       printRecord(json(), { api_key: apiKey });
@@ -19,7 +19,7 @@ export function keyCommands(key: Command): void {
   destructive(ofAccount(key.command('revoke')))
     .description('revoke the key at once; the account has none until `rotate` issues one')
     .action(async ({ account, yes }: { account: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, 'The key stops working at once.');
+      await expectConfirmed({ yes }, 'The key will stop working at once.');
       const { accounts } = await connectCore(process.env, account);
       await accounts.revokeKey({});
       print(json(), { account_id: account, revoked: true }, () => 'The key is revoked.');

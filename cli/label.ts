@@ -77,7 +77,7 @@ function commandsOf(label: Command, { word, after, list, rename, remove, merge }
   destructive(one('delete'))
     .description(`delete a ${word}; ${after}, and are otherwise unchanged`)
     .action(async ({ account, id, yes }: { account: string; id: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, `The ${word} ${id} is deleted; ${after}.`);
+      await expectConfirmed({ yes }, `The ${word} ${id} will be deleted; ${after}.`);
       const { taxonomy } = await connectCore(process.env, account);
       await remove(taxonomy, id);
       printRecord(json(), { id, deleted: true });
@@ -87,7 +87,7 @@ function commandsOf(label: Command, { word, after, list, rename, remove, merge }
     .description(`move the codes of one ${word} to another, and delete the first`)
     .requiredOption('--into <id>', 'the one that remains')
     .action(async ({ account, id, into, yes }: { account: string; id: string; into: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, `The codes of ${id} get ${into} instead, and ${id} is deleted.`);
+      await expectConfirmed({ yes }, `The codes of ${id} will get ${into} instead, and ${id} will be deleted.`);
       const { taxonomy } = await connectCore(process.env, account);
       printRecord(json(), shown(await merge(taxonomy, id, into)));
     });

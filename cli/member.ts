@@ -31,7 +31,7 @@ export function memberCommands(member: Command): void {
     .description('remove a member from the team')
     .requiredOption('--id <id>', 'mbr_…')
     .action(async ({ account, id, yes }: { account: string; id: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, `${id} leaves the team.`);
+      await expectConfirmed({ yes }, `${id} will be removed from the team.`);
       const { accounts } = await connectCore(process.env, account);
       const removed = shown((await accounts.removeMember({ id })).member);
       print(json(), removed, () => `${removed.email} was removed.`);

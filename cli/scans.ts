@@ -67,7 +67,7 @@ export function scansCommands(scans: Command): void {
   destructive(ofAccount(scans.command('delete')))
     .description('delete all scans of an account with their counts, including archives')
     .action(async ({ account, yes }: { account: string; yes: boolean }) => {
-      await expectConfirmed({ yes }, `All scans of ${account} are deleted, which can’t be undone.`);
+      await expectConfirmed({ yes }, `All scans of ${account} will be deleted, which can’t be undone.`);
       const core = await connectCore(process.env, account);
       await withProgress({ json: json(), what: 'Deleting scans' }, () => core.scans.deleteAccountScans({}));
       print(json(), { account_id: account, deleted: true }, () => `The scans of ${account} were deleted.`);

@@ -91,7 +91,7 @@ export function webhookCommands(webhook: Command): void {
 
   destructive(endpointCommand('remove', 'remove an endpoint and its deliveries')).action(
     async ({ account, id, yes }: EndpointOptions & { yes: boolean }) => {
-      await expectConfirmed({ yes }, `${id} is removed with its deliveries.`);
+      await expectConfirmed({ yes }, `${id} will be removed with its deliveries.`);
       const { webhooks } = await connectCore(process.env, account);
       await webhooks.deleteEndpoint({ id });
       print(json(), { id, deleted: true }, () => `${id} was removed.`);
