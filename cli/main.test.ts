@@ -165,7 +165,7 @@ test('a call that the core rejects exits with 1 and its sentence', async () => {
 test('an unavailable core and a missing token are one sentence each', async () => {
   expect(await run(['account', 'list'], { CORE_PORT: '1' })).toMatchObject({
     code: 1,
-    stderr: 'The core does not respond: is it running, and is CORE_PORT its port?\n',
+    stderr: 'The core does not respond: is it running, and do CORE_HOST and CORE_PORT name it?\n',
   });
   const { code, stderr } = await run(['account', 'list'], { SERVICE_TOKEN: '', DATA_DIR: '/nowhere' });
   expect(code).toBe(1);

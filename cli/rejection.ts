@@ -12,7 +12,9 @@ export function rejectionSentence(error: unknown, command: Command): string {
   // Errors of the core itself have details.
   if (error.details.length === 0) {
     const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
-    return isUnreachable ? 'The core does not respond: is it running, and is CORE_PORT its port?' : noCore(error);
+    return isUnreachable
+      ? 'The core does not respond: is it running, and do CORE_HOST and CORE_PORT name it?'
+      : noCore(error);
   }
   const { reason } = readFailure(error);
   const sentence = error.rawMessage;
