@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../common/contract/cursors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import {
   CodesService,
   CreateCodeResponseSchema,
@@ -21,7 +22,7 @@ import { createLandingPageCode, createStaticCode } from './create/create-non-dyn
 import { deleteCode } from './delete/delete-code.ts';
 import { restoreCode } from './delete/restore-code.ts';
 import type { IsPlatformHost } from './fields/platform-hosts.ts';
-import { findInGroups } from './find-code.ts';
+import { codeRows, findInGroups } from './find-code.ts';
 import { listCodes } from './list/list-codes.ts';
 import { updateCode } from './update/update-code.ts';
 import { updateCodes } from './update/update-codes.ts';
@@ -72,6 +73,12 @@ export function codesService(options: {
     },
     async getCode({ id }, context) {
       return { code: scannedCodeFrom(await findInGroup(accountOf(context).id, id), platformUrl) };
+    },
+    async batchGetCodes({ ids }, context) {
+      const uuids = ids.map((id) => decodeId('qr', id)).filter((uuid) => uuid !== undefined);
+      const rows = await codeRows(pool, accountOf(context).id, uuids);
+      const live = rows.filter(({ deleted_at }) => deleted_at === null);
+      return { codes: live.map((row) => scannedCodeFrom(row, platformUrl)) };
     },
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     async updateCode(request, context) {

@@ -77,6 +77,21 @@ test('UpdateCodes changes each code as UpdateCode does: fields, version, event, 
   expect(await auditOf(account)).toHaveLength(3);
 });
 
+test('BatchGetCodes returns those of the codes that the account has, each once', async () => {
+  const account = await api.account();
+  const one = await account.create({ tags: ['kept'], folder: 'Berlin' });
+  const deleted = await account.create({});
+  await account.call('DELETE', `/qr-codes/${deleted.id}`);
+  const other = await (await api.account()).create({});
+  const unknown = encodeId('qr', newUuid());
+  const codes = codesOf(account);
+  const ids = [unknown, one.id, deleted.id, other.id, one.id, 'qr_nonsense'];
+  expect((await codes.batchGetCodes({ ids })).codes).toEqual([(await codes.getCode({ id: one.id })).code]);
+  expect((await codes.batchGetCodes({ ids: [unknown] })).codes).toEqual([]);
+  for (const bad of [[], Array<string>(101).fill(one.id)])
+    await expect(codes.batchGetCodes({ ids: bad })).rejects.toThrow('ids');
+});
+
 test('UpdateCodes answers for each id in the order of the request, and leaves other accounts’ codes alone', async () => {
   const [account, other] = [await api.account(), await api.account()];
   const [live, paused, deleted] = [await account.create(), await account.create(), await account.create()];

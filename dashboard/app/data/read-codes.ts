@@ -1,7 +1,9 @@
 import { createClient } from '@connectrpc/connect';
 import { type Code, CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { reasonOf } from './error-reason.ts';
 import { transport } from './transport.ts';
+
+/** Codes per call: the most that the core returns. */
+const PER_CALL = 100;
 
 /** Calls at a time: browsers open no more connections to one host. */
 const CONCURRENCY = 6;
@@ -11,15 +13,13 @@ const client = createClient(CodesService, transport);
 /** Reads codes as they are now, by id, for an undo that must not replace what has been changed since. Deleted ones are left out. */
 export async function readCodes(ids: readonly string[]): Promise<ReadonlyMap<string, Code>> {
   const found = new Map<string, Code>();
-  const waiting = ids.values();
+  let next = 0;
   const read = async () => {
-    for (const id of waiting) {
-      try {
-        const { code } = await client.getCode({ id });
-        if (code) found.set(id, code);
-      } catch (error) {
-        if (reasonOf(error) !== 'NOT_FOUND') throw error;
-      }
+    while (next < ids.length) {
+      const asked = ids.slice(next, next + PER_CALL);
+      next += PER_CALL;
+      const { codes } = await client.batchGetCodes({ ids: asked });
+      for (const code of codes) found.set(code.id, code);
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, read));
