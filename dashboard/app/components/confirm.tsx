@@ -13,7 +13,7 @@ interface ConfirmProps {
   readonly children: ReactNode;
   /** What the button says: the verb of the action. */
   readonly action: string;
-  /** Resolves when it is done; then the dialog closes. */
+  /** Resolves when it is done; then the dialog closes. It stays open with what was typed if this rejects or is false. */
   readonly onConfirm: () => Promise<unknown> | undefined;
   /** For what can't be undone: the name that must be typed. */
   readonly name?: string | undefined;
@@ -34,13 +34,11 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
     if (isPending || !isNamed) return;
     setPending(true);
     try {
-      await onConfirm();
-      onClose();
+      if ((await onConfirm()) !== false) close();
     } catch {
-      // The caller has shown why; the dialog stays open.
+      // The caller has shown why.
     } finally {
       setPending(false);
-      setTyped('');
     }
   };
   return (

@@ -11,6 +11,8 @@ interface Toast {
   readonly kind: 'done' | 'failed';
   /** Takes back what was done. */
   readonly undo?: (() => void) | undefined;
+  /** Does what failed once more. */
+  readonly retry?: (() => void) | undefined;
 }
 
 /** How long a message is shown, in ms; one that can be undone, or that reports a failure, stays longer. */
@@ -22,10 +24,9 @@ let lastId = 0;
 const listeners = new Set<() => void>();
 
 /** Says for some seconds what was done or why it was not. */
-export function showToast(text: string, options: { kind?: Toast['kind']; undo?: () => void } = {}): void {
+export function showToast(text: string, options: Partial<Pick<Toast, 'kind' | 'undo' | 'retry'>> = {}): void {
   lastId += 1;
-  const toast: Toast = { id: lastId, text, kind: options.kind ?? 'done', undo: options.undo };
-  set([...toasts.slice(-2), toast]);
+  set([...toasts.slice(-2), { kind: 'done', ...options, id: lastId, text }]);
 }
 
 /** The messages, read aloud when they appear. The attribute lets them be used beside an open dialog. */
@@ -40,8 +41,9 @@ export function Toasts() {
   );
 }
 
-function Message({ id, text, kind, undo }: Toast) {
-  const { common } = useFirstMessages();
+function Message({ id, text, kind, undo, retry }: Toast) {
+  const { common, shell } = useFirstMessages();
+  const act = undo ?? retry;
   const message = useRef<HTMLDivElement>(null);
   const shownMs = undo || kind === 'failed' ? SHOWN_LONG_MS : SHOWN_MS;
   useEffect(() => {
@@ -60,15 +62,15 @@ function Message({ id, text, kind, undo }: Toast) {
   return (
     <div ref={message} className={`${styles.toast} ${styles[kind]}`}>
       <span className={styles.text}>{text}</span>
-      {undo && (
+      {act && (
         <Button
           look="quiet"
           onPress={() => {
             dismiss();
-            undo();
+            act();
           }}
         >
-          {common.undo}
+          {undo ? common.undo : shell.failed.retry}
         </Button>
       )}
       <IconButton icon={X} label={common.dismiss} onPress={dismiss} />

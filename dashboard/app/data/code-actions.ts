@@ -12,6 +12,7 @@ import { useMessages } from '../messages/index.ts';
 import { refreshCodes } from './code-lists.ts';
 import { isolated, nameOfCode } from './code-names.ts';
 import { useErrorText } from './error-text.ts';
+import { isResultUnknown } from './idempotency-key.ts';
 import { queryClient } from './queries.ts';
 import { transport } from './transport.ts';
 
@@ -50,8 +51,16 @@ const client = createClient(CodesService, transport);
 export function useCodeActions(): CodeActions {
   const { codes } = useMessages();
   const errorText = useErrorText();
-  /** Makes a change. `done` says what it did; undefined: another person has changed the same, so nothing was changed. */
-  const run = async (call: () => Promise<Change | undefined>, code: Code, done: (changed: Code) => string) => {
+  /**
+   * Makes a change; it is undefined if another person has changed the same, so that nothing was changed. `done` says what it
+   * did. `retry`: makes an undo once more; what else failed is still on the page.
+   */
+  const run = async (
+    call: () => Promise<Change | undefined>,
+    code: Code,
+    done: (changed: Code) => string,
+    retry?: () => void,
+  ) => {
     try {
       const change = await call();
       if (!change) showToast(codes.done.notUndone(isolated(nameOfCode(code))), { kind: 'failed' });
@@ -59,7 +68,7 @@ export function useCodeActions(): CodeActions {
       await refreshCodes();
       return change !== undefined;
     } catch (error) {
-      showToast(errorText(error), { kind: 'failed' });
+      showToast(errorText(error), { kind: 'failed', ...(isResultUnknown(error) && retry && { retry }) });
       // Not awaited, which takes long while Signpost is unavailable: what was typed can be sent again at once.
       void refreshCodes();
       return false;
@@ -76,7 +85,8 @@ export function useCodeActions(): CodeActions {
     run(
       async () => {
         const before = (await client.getCode({ id: code.id })).code ?? code;
-        if (expected !== undefined && valuesOf(before)[field] !== expected) return undefined;
+        // An undo whose answer was lost has set the value already.
+        if (expected !== undefined && ![expected, value].includes(valuesOf(before)[field])) return undefined;
         const { code: changed = before } = await client.updateCode({
           id: code.id,
           // Without a value, the mask takes a code out of its folder.
@@ -89,27 +99,30 @@ export function useCodeActions(): CodeActions {
       },
       code,
       done,
+      expected === undefined ? undefined : () => void set(code, field, value, done, expected),
     );
-  const tag = (code: Code, add: readonly string[], remove: readonly string[]): Promise<boolean> =>
+  const tag = (code: Code, add: readonly string[], remove: readonly string[], isUndo = false): Promise<boolean> =>
     run(
       async () => {
         const tags = (await client.getCode({ id: code.id })).code?.tags ?? code.tags;
         const added = add.filter((name) => !tags.includes(name));
         const removed = remove.filter((name) => tags.includes(name));
         const isChanged = await update(code, { addTags: [...add], removeTags: [...remove] });
-        return { code, ...(isChanged && { undo: () => tag(code, removed, added) }) };
+        return { code, ...(isChanged && { undo: () => tag(code, removed, added, true) }) };
       },
       code,
       () => codes.done.tagged(isolated(nameOfCode(code))),
+      isUndo ? () => void tag(code, add, remove, true) : undefined,
     );
-  const setDeleted = (code: Code, deleted: boolean): Promise<boolean> =>
+  const setDeleted = (code: Code, deleted: boolean, isUndo = false): Promise<boolean> =>
     run(
       async () => {
         const isChanged = await update(code, { deleted });
-        return { code, ...(isChanged && { undo: () => setDeleted(code, !deleted) }) };
+        return { code, ...(isChanged && { undo: () => setDeleted(code, !deleted, true) }) };
       },
       code,
       () => (deleted ? codes.done.deleted : codes.done.restored)(isolated(nameOfCode(code))),
+      isUndo ? () => void setDeleted(code, deleted, true) : undefined,
     );
   /** Changes a code by a method that tells whether it did. */
   const update = async ({ id }: Code, changes: MessageInitShape<typeof UpdateCodesRequestSchema>): Promise<boolean> => {
@@ -119,29 +132,26 @@ export function useCodeActions(): CodeActions {
     throw new Error(codes.bulk.refusals[reason] || message || codes.bulk.notFound);
   };
   return {
-    setPaused: (code, paused) => {
-      show({ ...code, paused });
-      return set(code, 'paused', paused, (changed) =>
-        (changed.paused ? codes.done.paused : codes.done.resumed)(isolated(nameOfCode(changed))),
-      );
-    },
-    rename: (code, name) => {
-      show({ ...code, name });
-      return set(code, 'name', name, (changed) =>
-        changed.name ? codes.done.renamed(changed.name) : codes.done.unnamed,
-      );
-    },
+    setPaused: (code, paused) =>
+      atOnce(code, { paused }, () =>
+        set(code, 'paused', paused, (changed) =>
+          (changed.paused ? codes.done.paused : codes.done.resumed)(isolated(nameOfCode(changed))),
+        ),
+      ),
+    rename: (code, name) =>
+      atOnce(code, { name }, () =>
+        set(code, 'name', name, (changed) => (changed.name ? codes.done.renamed(changed.name) : codes.done.unnamed)),
+      ),
     file: (code, folder) =>
       set(code, 'folder', folder, (changed) => {
         const name = isolated(nameOfCode(changed));
         return changed.folder ? codes.done.filed(name, changed.folder.name) : codes.done.unfiled(name);
       }),
     tag: (code, tags) => {
-      show({ ...code, tags: [...tags] });
       // What other people have added or removed meanwhile stays so.
       const added = tags.filter((name) => !code.tags.includes(name));
       const removed = code.tags.filter((name) => !tags.includes(name));
-      return tag(code, added, removed);
+      return atOnce(code, { tags: [...tags] }, () => tag(code, added, removed));
     },
     remove: (code) => setDeleted(code, true),
     restore: (code) => setDeleted(code, false),
@@ -152,9 +162,16 @@ function valuesOf({ paused, name, folder }: Code): Values {
   return { paused, name: name ?? '', folder: folder?.id ?? '' };
 }
 
-/** Shows a change at once, before the core has made it; a failure reads the code again. */
+/** Makes a change that is shown at once, before the core has made it; if it is not made, the code is shown as it was. */
+async function atOnce(code: Code, changes: Partial<Code>, change: () => Promise<boolean>): Promise<boolean> {
+  show({ ...code, ...changes });
+  const isDone = await change();
+  if (!isDone) show(code);
+  return isDone;
+}
+
 function show(code: Code): void {
   const schema = CodesService.method.getCode;
-  const queryKey = createConnectQueryKey({ schema, input: { id: code.id }, cardinality: 'finite' });
+  const queryKey = createConnectQueryKey({ schema, input: { id: code.id }, transport, cardinality: 'finite' });
   queryClient.setQueryData(queryKey, (before) => before && { ...before, code });
 }

@@ -8,6 +8,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { transport } from '../../data/transport.ts';
+import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
 import { Actions, Dialog } from '../dialog.tsx';
@@ -27,8 +28,8 @@ interface EditLandingPageProps {
 const client = createClient(CodesService, transport);
 
 /**
- * Gives a code this page, and returns it as the core has stored it. If the code has another one than `expected` by now, it
- * keeps that, which is returned as `other`: UpdateCode would replace it.
+ * Gives a code this page, and returns it as the core has stored it, also by an earlier call whose answer was lost. If the
+ * code has another one than `expected` by now, it keeps that, which is returned as `other`: UpdateCode would replace it.
  */
 async function savePage(
   id: string,
@@ -36,6 +37,7 @@ async function savePage(
   expected: LandingPage,
 ): Promise<{ readonly saved: LandingPage } | { readonly other: LandingPage }> {
   const now = (await client.getCode({ id })).code?.landingPage;
+  if (now && equals(LandingPageSchema, now, landingPage)) return { saved: now };
   if (now && !equals(LandingPageSchema, now, expected)) return { other: now };
   const { code } = await client.updateCode({ id, landingPage, updateMask: { paths: ['landing_page'] } });
   return { saved: code?.landingPage ?? landingPage };
@@ -46,6 +48,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
   const errorText = useErrorText();
+  const undo = useUndo();
   const [initial] = useState(() => code.landingPage ?? create(LandingPageSchema));
   const [page, setPage] = useState(initial);
   // The page that saving replaces: the one that the form began with, or another person's that the notice told of.
@@ -64,16 +67,12 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
       if (isChanged) {
         const result = await save.mutateAsync();
         if ('other' in result) return setReplaced(result.other);
-        const undo = async () => {
-          try {
-            const undone = await savePage(code.id, replaced, result.saved);
-            if ('other' in undone) showToast(landingPage.notUndone, { kind: 'failed' });
-          } catch (error) {
-            showToast(errorText(error), { kind: 'failed' });
-          }
+        const takeBack = async () => {
+          const undone = await savePage(code.id, replaced, result.saved);
+          if ('other' in undone) showToast(landingPage.notUndone, { kind: 'failed' });
           await refreshCodes();
         };
-        showToast(landingPage.saved, { undo: () => void undo() });
+        showToast(landingPage.saved, { undo: () => void undo(takeBack) });
       }
       onClose();
     } catch {

@@ -126,6 +126,32 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
+  test('shows a change before the core has made it, and as it was if that fails', async () => {
+    const { id } = await newCode('Impatient');
+    const page = await pages.open(`/codes/${id}`);
+    const fail = Promise.withResolvers<void>();
+    await page.route(/UpdateCodes?$/, async (route) => {
+      await fail.promise;
+      await route.abort();
+    });
+    await press(page, 'Pause');
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    // Not even the answer about the failure can be read.
+    await page.route(/GetCode$/, (route) => route.abort());
+    fail.resolve();
+    await page.getByText('Signpost is unavailable at the moment. Try again').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    await press(page, 'More');
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    const question = page.getByRole('alertdialog');
+    await question.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('Signpost is unavailable at the moment. Try again').nth(1).waitFor();
+    await page.unrouteAll();
+    await question.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('Impatient is deleted.').waitFor();
+    await page.close();
+  });
+
   test('keeps the tags that another person has added or removed meanwhile', async () => {
     const codes = pages.client(CodesService);
     const { id } = await newCode('Tagged');
@@ -144,7 +170,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
-  test('does not undo a name, a folder or a pause that another person has changed since', async () => {
+  test('does not undo a name or a folder that another person has changed since, nor what they have undone', async () => {
     const codes = pages.client(CodesService);
     const { id } = await newCode('Shared');
     const read = async () => (await codes.getCode({ id })).code;
@@ -173,8 +199,9 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await press(page, 'Pause');
     await page.getByText('is paused.').waitFor();
     await codes.updateCode({ id, paused: false, updateMask: { paths: ['paused'] } });
-    await undo('is paused.');
-    expect((await read())?.paused).toBe(false);
+    await page.getByRole('status').filter({ hasText: 'is paused.' }).getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('is active again.').waitFor();
+    expect((await read())?.version).toBe(7n);
     await page.close();
   });
 
@@ -438,6 +465,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await press(page, 'Rename');
     await page.getByRole('textbox', { name: 'Name of the code' }).fill('New name');
     await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByRole('heading', { level: 1, name: 'New name' }).waitFor();
     await press(page, 'Pause');
     await page.getByText('New name is paused.').waitFor();

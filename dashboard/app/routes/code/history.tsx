@@ -9,9 +9,9 @@ import { Loaded } from '../../components/loaded.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
-import { useErrorText } from '../../data/error-text.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMay } from '../../data/session.ts';
+import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './history.module.css';
 
@@ -117,18 +117,16 @@ function sameRules(one: Policy | undefined, other: Policy | undefined): boolean 
 /** Sets the target to an earlier version's; it can be undone, which is a roll-back to the version before. */
 function useRollBack(code: Code) {
   const { target: texts } = useMessages();
-  const errorText = useErrorText();
+  const undo = useUndo();
   const { mutateAsync } = useMutation(TargetsService.method.rollBackTarget);
   const rollBack = async (version: number, current: number): Promise<void> => {
     try {
       const { target } = await mutateAsync({ id: code.id, version, expectedVersion: current });
       const reached = target?.version ?? 0;
-      showToast(texts.history.rolledBack(version), { undo: () => void rollBack(current, reached) });
-    } catch (error) {
-      showToast(errorText(error), { kind: 'failed' });
+      showToast(texts.history.rolledBack(version), { undo: () => void undo(() => rollBack(current, reached)) });
     } finally {
-      await refreshTarget();
+      void refreshTarget();
     }
   };
-  return rollBack;
+  return (version: number, current: number) => undo(() => rollBack(version, current));
 }

@@ -109,10 +109,14 @@ async function unchangedSince(
     if (change.kind === 'retarget') return targetUrl === change.url;
     return change.folder === 'none' ? !folder : folder?.id === change.folder || folder?.name === change.folder;
   };
+  const isBack = (found: Code, code: Code) =>
+    change.kind === 'retarget' ? found.targetUrl === code.targetUrl : found.folder?.id === code.folder?.id;
   return before.filter((code) => {
     const found = now.get(code.id);
     if (found && has(found)) return true;
-    tally.failed(code, found ? changedSince : '');
+    // By an undo whose answer was lost.
+    if (found && isBack(found, code)) tally.wasUnchanged();
+    else tally.failed(code, found ? changedSince : '');
     return false;
   });
 }

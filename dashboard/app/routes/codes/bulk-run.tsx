@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { ProgressBar } from 'react-aria-components';
+import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { downloadCsv } from '../../components/charts/csv.ts';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -9,6 +10,7 @@ import { type CodesFilter, refreshCodes } from '../../data/code-lists.ts';
 import { nameOfCode } from '../../data/code-names.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './bulk.module.css';
 import { type BulkChange, type BulkResult, changeCodes, MAX_TARGETS, undoChange } from './bulk-change.ts';
@@ -43,7 +45,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
 
   const undoable = ({ before, changed }: BulkResult) =>
     job.kind !== 'export' && before.length === changed && changed > 0;
-  const undo = async ({ before }: BulkResult) => {
+  const undo = async (before: readonly Code[]) => {
     if (job.kind === 'export') return;
     const undone = await undoChange(job, before, bulk.changedSince);
     const missed = before.length - undone.changed - undone.unchanged;
@@ -53,7 +55,11 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         undone.error === undefined
           ? rowSentence(undone.failures[0]?.message ?? '') || bulk.notFound
           : errorText(undone.error);
-      showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, { kind: 'failed' });
+      const settled = new Set([...undone.before, ...undone.failures.map(({ code }) => code)]);
+      showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, {
+        kind: 'failed',
+        ...(isResultUnknown(undone.error) && { retry: () => void undo(before.filter((code) => !settled.has(code))) }),
+      });
     }
     await refreshCodes();
   };
@@ -79,7 +85,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     ];
     showToast(text.filter(Boolean).join(' '), {
       kind: isComplete ? 'done' : 'failed',
-      ...(undoable(reached) && { undo: () => void undo(reached) }),
+      ...(undoable(reached) && { undo: () => void undo(reached.before) }),
     });
     onDone();
   };
@@ -138,7 +144,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
           <Button
             onPress={() => {
               onDone();
-              void undo(result);
+              void undo(result.before);
             }}
           >
             {common.undo}

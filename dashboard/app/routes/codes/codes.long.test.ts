@@ -150,35 +150,59 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     const codes = pages.client(CodesService);
     const ids = await Promise.all(['Lunch menu', 'Dinner menu'].map(async (name) => (await codeOf(name)).id));
     const page = await pages.open('/codes?q=menu');
-    const undo = async () => {
+    const undo = async (targetUrl: string) => {
       await page.getByText('2 codes changed.').waitFor();
       await codes.updateCode({
         id: ids[0] ?? '',
         folder: 'Theirs',
-        targetUrl: 'https://example.com/theirs',
+        targetUrl,
         updateMask: { paths: ['folder', 'target_url'] },
       });
       await page.getByRole('button', { name: 'Undo' }).press('Enter');
       await page.getByText('1 code could not be changed back. Someone else has changed that since.').waitFor();
       await page.getByRole('button', { name: 'Dismiss' }).last().press('Enter');
     };
+    let reads = 0;
+    page.on('request', (request) => {
+      if (/GetCode/.test(request.url())) reads += 1;
+    });
     const { targetUrl } = await codeOf('Dinner menu');
     await page.getByText('2 codes').first().waitFor();
     await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
     await page.getByRole('button', { name: 'Move to folder' }).press('Enter');
     await page.keyboard.type('Both menus');
     await page.getByRole('option', { name: 'Create “Both menus”' }).click();
-    await undo();
+    await undo('https://example.com/theirs');
     expect((await codeOf('Lunch menu')).folder?.name).toBe('Theirs');
     expect((await codeOf('Dinner menu')).folder).toBeUndefined();
     await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
     await page.getByRole('button', { name: 'Change target' }).press('Enter');
     await page.getByRole('textbox', { name: 'New target' }).fill('https://example.com/mine');
     await page.keyboard.press('Enter');
-    await undo();
-    expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/theirs');
+    await undo('https://example.com/theirs/2');
+    expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/theirs/2');
     expect((await codeOf('Dinner menu')).targetUrl).toBe(targetUrl);
+    expect(reads, 'one call for all codes of an undo').toBe(2);
     await codes.updateCodes({ ids, folder: 'none' });
+    await page.close();
+  });
+
+  test('tries an undo again, whether or not the core had made it when the call failed', async () => {
+    const page = await pages.open('/codes?q=menu');
+    await page.getByText('2 codes').first().waitFor();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Move to folder' }).press('Enter');
+    await page.keyboard.type('Both menus');
+    await page.getByRole('option', { name: 'Both menus' }).click();
+    await page.getByText('2 codes changed.').waitFor();
+    await page.route(/BatchGetCodes/, (route) => route.abort(), { times: 1 });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('2 codes could not be changed back. Signpost is unavailable at the moment.').waitFor();
+    await page.route(/UpdateCodes/, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+    await page.getByRole('button', { name: 'Try again' }).press('Enter');
+    await expect.poll(async () => (await codeOf('Lunch menu')).folder).toBeUndefined();
+    await page.getByRole('button', { name: 'Try again' }).press('Enter');
+    await page.getByText('The change is undone.').waitFor();
     await page.close();
   });
 

@@ -3,6 +3,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, MAX_UNDONE, remove } from './label-calls.ts';
 
@@ -17,24 +18,24 @@ export function DeleteDialog({ kind, label, onClose }: DeleteDialogProps) {
   const { common, labels: texts } = useMessages();
   const format = useFormat();
   const errorText = useErrorText();
-  const failed = (error: unknown) => showToast(errorText(error), { kind: 'failed' });
+  const undo = useUndo();
   const isUndoable = label.codeCount <= MAX_UNDONE;
   const effect = kind === 'folder' ? texts.deleteFolderEffect : texts.deleteTagEffect;
   const confirm = async () => {
     try {
       const putBack = await remove(kind, label);
-      const undo =
-        putBack &&
-        (() =>
-          void putBack()
-            .then((missed) => {
-              if (missed === 0) showToast(texts.restored(label.name));
-              else showToast(texts.notRestored(missed, format.number(missed), label.name), { kind: 'failed' });
-            }, failed)
-            .finally(() => void refreshCodes()));
-      showToast(texts.deleted(label.name), undo && { undo });
+      const takeBack = async () => {
+        try {
+          const missed = (await putBack?.()) ?? 0;
+          if (missed === 0) showToast(texts.restored(label.name));
+          else showToast(texts.notRestored(missed, format.number(missed), label.name), { kind: 'failed' });
+        } finally {
+          void refreshCodes();
+        }
+      };
+      showToast(texts.deleted(label.name), putBack && { undo: () => void undo(takeBack) });
     } catch (error) {
-      failed(error);
+      showToast(errorText(error), { kind: 'failed' });
       throw error;
     } finally {
       void refreshCodes();

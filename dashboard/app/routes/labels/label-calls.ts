@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect';
-import { CodesService, UpdateOutcome } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodesService, UpdateOutcome } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
@@ -29,9 +29,10 @@ export function rename(kind: LabelKind, id: string, name: string): Promise<unkno
 /** Gives a folder or tag its name back. Returns false, and changes nothing, if it is not called `from` any more. */
 export async function undoRename(kind: LabelKind, id: string, from: string, name: string): Promise<boolean> {
   const all = kind === 'folder' ? (await taxonomy.listFolders({})).folders : (await taxonomy.listTags({})).tags;
-  if (all.find((label) => label.id === id)?.name !== from) return false;
-  await rename(kind, id, name);
-  return true;
+  const now = all.find((label) => label.id === id)?.name;
+  if (now === from) await rename(kind, id, name);
+  // Or it was given back by an earlier call, whose answer was lost.
+  return now === from || now === name;
 }
 
 export function merge(kind: LabelKind, id: string, into: string): Promise<unknown> {
@@ -50,7 +51,9 @@ export async function remove(kind: LabelKind, label: Label): Promise<(() => Prom
   const labelled = kind === 'folder' ? { folder: label.name } : { addTags: [label.name] };
   return async () => {
     const now = kind === 'folder' ? await readCodes(ids) : undefined;
-    const unfiled = now ? ids.filter((id) => now.has(id) && !now.get(id)?.folder) : ids;
+    // In this folder are those that an earlier call has put back, whose answer was lost.
+    const isFree = (code: Code | undefined) => code && (!code.folder || code.folder.name === label.name);
+    const unfiled = now ? ids.filter((id) => isFree(now.get(id))) : ids;
     if (unfiled.length === 0) return ids.length;
     const { results } = await codes.updateCodes({ ids: unfiled, ...labelled });
     const done = results.filter(

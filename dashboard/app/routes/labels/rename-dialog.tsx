@@ -9,6 +9,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
+import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
 
@@ -26,6 +27,7 @@ interface RenameDialogProps {
 export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDialogProps) {
   const { common, labels: texts } = useMessages();
   const errorText = useErrorText();
+  const undo = useUndo();
   const [name, setName] = useState(label.name);
   const renaming = useMutation({
     mutationFn: (wanted: string) => rename(kind, label.id, wanted),
@@ -43,12 +45,15 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
         // Shown in the dialog, which keeps what was typed.
         return;
       }
-      const failed = (error: unknown) => showToast(errorText(error), { kind: 'failed' });
-      const undo = () =>
-        void undoRename(kind, label.id, wanted, label.name)
-          .then((isUndone) => !isUndone && showToast(texts.notUndone(wanted), { kind: 'failed' }), failed)
-          .finally(() => void refreshCodes());
-      showToast(texts.renamed(wanted), { undo });
+      const takeBack = async () => {
+        try {
+          const isUndone = await undoRename(kind, label.id, wanted, label.name);
+          if (!isUndone) showToast(texts.notUndone(wanted), { kind: 'failed' });
+        } finally {
+          void refreshCodes();
+        }
+      };
+      showToast(texts.renamed(wanted), { undo: () => void undo(takeBack) });
     }
     onClose();
   };
