@@ -73,6 +73,7 @@ export const target: typeof en = {
     emptyCondition: 'Legen Sie fest, wann sie zutrifft, oder entfernen Sie die Bedingung.',
     unfinishedDate: 'Datum oder Uhrzeit fehlt.',
     badYear: 'Das Jahr muss zwischen 1 und 9999 liegen.',
+    skippedTime: 'Diese Uhrzeit gibt es an diesem Tag nicht, weil die Uhren vorgestellt werden.',
     noConditions: 'Ohne Bedingungen trifft sie immer zu, und spätere Regeln nie.',
     from: 'Von',
     until: 'Bis',

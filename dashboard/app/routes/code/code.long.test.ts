@@ -11,6 +11,9 @@ import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
 
+/** What the core alone knows of an address. */
+const OWN_HOST = 'must not be a scan URL of this platform.';
+
 describe.skipIf(!CHROMIUM)('the page of one code', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
@@ -40,7 +43,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.keyboard.press('Control+a');
     await page.keyboard.type('ftp://example.com');
     await page.keyboard.press('Enter');
-    await page.getByText('must be an absolute http or https URL.', { exact: true }).waitFor();
+    await page.getByText('Use a complete address that begins with https:// or http://.').waitFor();
     await url.focus();
     await page.keyboard.press('Control+a');
     await page.keyboard.type('https://example.com/second');
@@ -263,25 +266,32 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
       await press(page, `Remove condition: ${kind}`);
     }
     await press(page, 'Save target');
-    await first.getByText('must be an absolute http or https URL.').waitFor();
+    await first.getByText('Use a complete address that begins with https:// or http://.').waitFor();
     const url = first.getByRole('textbox', { name: 'Target URL' });
+    // Only the core knows which hosts are its own.
+    await url.fill(code.scanUrl);
+    await press(page, 'Save target');
+    await first.getByText(OWN_HOST).waitFor();
     await expect.poll(() => url.evaluate((field) => field === document.activeElement)).toBe(true);
     await press(page, 'Add a rule');
     const second = page.getByRole('group', { name: 'Rule 2' });
     await second.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/valid');
     await press(page, 'Move rule 1 down');
-    expect(await second.getByRole('textbox', { name: 'Target URL' }).inputValue()).toBe('nowhere');
-    expect(await first.getByText('must be an absolute http or https URL.').count()).toBe(0);
+    expect(await second.getByRole('textbox', { name: 'Target URL' }).inputValue()).toBe(code.scanUrl);
+    expect(await page.getByRole('group').getByText(OWN_HOST).count()).toBe(0);
     expect((await targetOf(code))?.version).toBe(1);
     await page.close();
   });
 
-  test('saves no rule whose date is incomplete or in a year that can’t be meant', async () => {
+  test('saves no rule without an address, or whose date is incomplete or does not exist', async () => {
     const code = await newCode('Dates');
     const page = await pages.open(`/codes/${code.id}`);
     await press(page, 'Change target');
     await press(page, 'Add a rule');
     const rule = page.getByRole('group', { name: 'Rule 1' });
+    await page.getByText('Rule 1: Enter an address.').waitFor();
+    await press(page, 'Save target');
+    await rule.getByText('Enter an address.').waitFor();
     await rule.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/opening');
     await press(page, 'Add a condition');
     await page.getByRole('menuitem', { name: 'Period' }).press('Enter');
@@ -289,6 +299,11 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     const from = rule.getByLabel('From');
     await from.fill('20271-12-01T10:00');
     await rule.getByText('The year must be between 1 and 9999.').waitFor();
+    const preview = page.getByRole('region', { name: 'Preview' });
+    await preview.getByText('Rule 1: The year must be between 1 and 9999.').waitFor();
+    // The clocks of Berlin go from 2 to 3.
+    await from.fill('2027-03-28T02:30');
+    await rule.getByText('This time does not exist on that day, because the clocks go forward.').waitFor();
     await press(page, 'Save target');
     await expect.poll(() => from.evaluate((field) => field === document.activeElement)).toBe(true);
     await from.fill('');

@@ -2,7 +2,16 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { badYears, draftOf, isChanged, parametersProblem, policyOf } from './policy-draft.ts';
+import {
+  badAddresses,
+  badDates,
+  draftOf,
+  isChanged,
+  newRule,
+  newVariant,
+  parametersProblem,
+  policyOf,
+} from './policy-draft.ts';
 
 const TARGET_URL = 'https://example.com/';
 
@@ -60,13 +69,31 @@ test('an edited instant is what was typed in the browser’s time zone', () => {
 });
 
 test.each([
-  ['20271-11-01T02:30', ['policy.rules[0].when.until']],
-  ['0001-01-01T00:00', ['policy.rules[0].when.until']],
-  ['9999-12-31T23:59', []],
-  ['', []],
-])('an instant in a year that can’t be sent is reported: %j', (typed, fields) => {
+  ['20271-11-01T02:30', 'badYear'],
+  ['0001-01-01T00:00', 'badYear'],
+  ['9999-12-31T23:59', undefined],
+  ['1850-01-01T00:00', undefined],
+  ['', undefined],
+  ['2027-03-28T01:59', undefined],
+  ['2027-03-28T02:00', 'skippedTime'],
+  ['2027-03-28T02:59:59', 'skippedTime'],
+  ['2027-03-28T03:00', undefined],
+  ['2027-10-31T02:30:30', undefined],
+])('an instant that can’t be sent is reported: %j', (typed, problem) => {
   const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
-  expect(badYears({ ...draft, rules: draft.rules.map((rule) => ({ ...rule, until: { typed } })) })).toEqual(fields);
+  const rules = draft.rules.map((rule) => ({ ...rule, until: { typed } }));
+  expect(badDates({ ...draft, rules }).get('policy.rules[0].when.until')).toBe(problem);
+});
+
+test('addresses that the core would reject are reported, but only those that the form shows', () => {
+  const draft = draftOf({ targetUrl: 'example.com' });
+  const [variant, other] = [newVariant('a'), { ...newVariant('b'), url: TARGET_URL }];
+  const rules = [newRule(), { ...newRule(), outcome: 'split' as const, variants: [other, variant] }];
+  expect([...badAddresses({ ...draft, rules: [...rules, { ...newRule(), outcome: 'gone' }] })]).toEqual([
+    ['target_url', 'not_absolute'],
+    ['policy.rules[0].outcome.target_url', 'missing'],
+    ['policy.rules[1].outcome.split.variants[1].target_url', 'missing'],
+  ]);
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { readWebAddress, type WebAddressProblem } from '../../../../common/codes/web-address.ts';
 import {
   type Conditions,
   type ConditionsSchema,
@@ -218,13 +219,36 @@ export function weightOf(typed: string): number {
   return /^\d{1,9}$/.test(typed.trim()) ? Number(typed) : 0;
 }
 
-/** The fields of instants with a year that can't be sent, `policy.rules[0].when.from`: without it the rule would hold now. */
-export function badYears({ rules }: TargetDraft): string[] {
-  return rules.flatMap((rule, index) =>
-    (['from', 'until'] as const)
-      .filter((field) => rule.conditions.includes('period') && !rule[field].unedited && hasBadYear(rule[field].typed))
-      .map((field) => `policy.rules[${index}].when.${field}`),
-  );
+/** Why what was typed into a `datetime-local` field is no instant. */
+export type DateProblem = 'badYear' | 'skippedTime';
+
+/** The fields of instants that can't be sent, `policy.rules[0].when.from`: without it the rule would hold now. */
+export function badDates({ rules }: TargetDraft): ReadonlyMap<string, DateProblem> {
+  const found = new Map<string, DateProblem>();
+  for (const [index, rule] of rules.entries()) {
+    for (const field of ['from', 'until'] as const) {
+      const problem = rule[field].unedited ? undefined : dateProblem(rule[field].typed);
+      if (problem && rule.conditions.includes('period')) found.set(`policy.rules[${index}].when.${field}`, problem);
+    }
+  }
+  return found;
+}
+
+/** The fields with an address that the core would reject, `policy.rules[0].outcome.target_url`. */
+export function badAddresses({ url, rules }: TargetDraft): ReadonlyMap<string, WebAddressProblem> {
+  const found = new Map<string, WebAddressProblem>();
+  const check = (field: string, typed: string) => {
+    const address = readWebAddress(typed);
+    if ('problem' in address) found.set(field, address.problem);
+  };
+  check('target_url', url);
+  for (const [index, { outcome, url: ruleUrl, variants }] of rules.entries()) {
+    const path = `policy.rules[${index}].outcome`;
+    if (outcome === 'url') check(`${path}.target_url`, ruleUrl);
+    if (outcome === 'split')
+      for (const [at, variant] of variants.entries()) check(`${path}.split.variants[${at}].target_url`, variant.url);
+  }
+  return found;
 }
 
 /** Why the parameters cannot be sent, as far as the form can tell. */
@@ -255,12 +279,19 @@ function instantOf({ typed, unedited }: DraftInstant): Timestamp | undefined {
 
 /** The instant of a `datetime-local` field; undefined if it has none, or none that can be sent. */
 export function typedInstant(typed: string): Timestamp | undefined {
-  return typed === '' || hasBadYear(typed) ? undefined : timestampFromDate(new Date(typed));
+  return typed === '' || dateProblem(typed) ? undefined : timestampFromDate(new Date(typed));
 }
 
-/** Whether the core does not take the year: such fields let people type six digits, which `Date` does not understand. */
-export function hasBadYear(typed: string): boolean {
-  if (typed === '') return false;
-  const year = new Date(typed).getUTCFullYear();
-  return !(year >= 1 && year <= 9_999);
+/**
+ * Such fields let people type years of six digits, which `Date` does not understand, and the hour that spring leaves out,
+ * for which `Date` takes the one after it.
+ */
+export function dateProblem(typed: string): DateProblem | undefined {
+  if (typed === '') return undefined;
+  const date = new Date(typed);
+  const year = date.getUTCFullYear();
+  if (!(year >= 1 && year <= 9_999)) return 'badYear';
+  const [, day, hours, minutes] = /-(\d+)T(\d+):(\d+)/.exec(typed)?.map(Number) ?? [];
+  const isKept = date.getDate() === day && date.getHours() === hours && date.getMinutes() === minutes;
+  return isKept ? undefined : 'skippedTime';
 }

@@ -15,9 +15,19 @@ import { errorInfo, reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
+import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { emptyConditions } from './empty-conditions.ts';
-import { badYears, type DraftRule, draftOf, isChanged, newRule, parametersProblem, policyOf } from './policy-draft.ts';
+import {
+  badAddresses,
+  badDates,
+  type DraftRule,
+  draftOf,
+  isChanged,
+  newRule,
+  parametersProblem,
+  policyOf,
+} from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
@@ -36,6 +46,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { target: texts, common } = useMessages();
   const { form } = texts;
   const errorText = useErrorText();
+  const undo = useUndo();
   const [initial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
   const [wasSent, setSent] = useState(false);
@@ -48,10 +59,11 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const rollBack = useMutation(TargetsService.method.rollBackTarget);
   const empty = emptyConditions(draft);
   const errors = new Map(save.error ? fieldErrors(save.error) : []);
-  const badDates = badYears(draft);
+  const dates = [...badDates(draft)].map(([field, problem]) => [field, form[problem]] as const);
+  const addresses = [...badAddresses(draft)].map(([field, problem]) => [field, common.urlProblems[problem]] as const);
   if (wasSent) for (const field of empty) errors.set(field, form.emptyCondition);
   for (const field of unfinished) errors.set(field, form.unfinishedDate);
-  for (const field of badDates) errors.set(field, form.badYear);
+  for (const [field, sentence] of wasSent ? [...dates, ...addresses] : dates) errors.set(field, sentence);
   // What the core said names rules and variants by their positions: it is forgotten when these change.
   const setRules = (rules: readonly DraftRule[], isMoved = true) => {
     if (isMoved) save.reset();
@@ -74,7 +86,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     setSent(true);
     const begun = unfinishedDates(element.current);
     setUnfinished(begun);
-    const isBad = [empty, begun, badDates].some((fields) => fields.length > 0) || badParameters;
+    const isBad = [empty, begun, dates, addresses].some((fields) => fields.length > 0) || badParameters;
     if (isBad) return focusFirstInvalid(element.current);
     try {
       const { target: saved } = await save.mutateAsync({
@@ -88,16 +100,15 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       onClose();
       await refreshTarget();
       if (version === replaced) return showToast(form.unchanged);
-      const undo = async () => {
+      const takeBack = async () => {
         try {
           await rollBack.mutateAsync({ id: code.id, version: replaced, expectedVersion: version });
           showToast(texts.history.rolledBack(replaced));
-        } catch (error) {
-          showToast(errorText(error), { kind: 'failed' });
+        } finally {
+          void refreshTarget();
         }
-        await refreshTarget();
       };
-      showToast(form.saved(version), { undo: () => void undo() });
+      showToast(form.saved(version), { undo: () => void undo(takeBack) });
     } catch (error) {
       if (reasonOf(error) !== 'TARGET_CHANGED') return focusFirstInvalid(element.current);
       setReplaced(Number(errorInfo(error)?.metadata.version));
@@ -181,7 +192,13 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
             maxLength={200}
             isOptional
           />
-          {hasRules && <TargetPreview code={code} draft={{ targetUrl: draft.url.trim(), policy: policyOf(draft) }} />}
+          {hasRules && (
+            <TargetPreview
+              code={code}
+              draft={{ targetUrl: draft.url.trim(), policy: policyOf(draft) }}
+              problem={dates[0] ?? addresses[0]}
+            />
+          )}
           {save.error && (
             <Notice look="danger">
               {reasonOf(save.error) === 'TARGET_CHANGED' ? form.conflict : errorText(save.error)}

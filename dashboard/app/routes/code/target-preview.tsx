@@ -7,15 +7,16 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page, type PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
-import field from '../../components/field.module.css';
+import fieldStyles from '../../components/field.module.css';
 import { Field } from '../../components/field.tsx';
 import { Picker } from '../../components/picker.tsx';
 import { Select } from '../../components/select.tsx';
 import { useErrorText } from '../../data/error-text.ts';
+import { fieldErrors } from '../../data/field-errors.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { useCountries } from './countries.ts';
-import { hasBadYear, typedInstant } from './policy-draft.ts';
+import { dateProblem, typedInstant } from './policy-draft.ts';
 import styles from './target.module.css';
 import { DEVICES, SYSTEMS } from './target-words.ts';
 
@@ -23,10 +24,12 @@ interface TargetPreviewProps {
   readonly code: Code;
   /** What is not saved yet, to be previewed instead of the current target. */
   readonly draft?: { readonly targetUrl: string; readonly policy: MessageInitShape<typeof PolicySchema> } | undefined;
+  /** Why the draft cannot be previewed: the path of a field and what is wrong with it. */
+  readonly problem?: readonly [field: string, sentence: string] | undefined;
 }
 
 /** Previews where a described reader would be redirected: the core evaluates the target as gateways do. */
-export function TargetPreview({ code, draft }: TargetPreviewProps) {
+export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
   const { target: texts, charts } = useMessages();
   const format = useFormat();
   const errorText = useErrorText();
@@ -39,6 +42,7 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
   const [system, setSystem] = useState<string>('ios');
   const [at, setAt] = useState('');
   const instant = typedInstant(at);
+  const atProblem = dateProblem(at);
   const { data, error } = useQuery(
     TargetsService.method.previewTarget,
     {
@@ -50,16 +54,24 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
       ...(instant && { at: instant }),
       ...draft,
     },
-    { placeholderData: keepPreviousData, retry: false, staleTime: 0 },
+    {
+      placeholderData: keepPreviousData,
+      retry: false,
+      staleTime: 0,
+      enabled: problem === undefined && atProblem === undefined,
+    },
   );
+  const explanation = problem?.[1] ?? (error && errorText(error));
+  const [field] = problem ?? [...fieldErrors(error).keys()];
+  const rule = field?.match(/^policy\.rules\[(\d+)\]/)?.[1];
   const place = data?.result.case === 'page' ? pageName(data.result.value, texts.pages) : data?.result.value;
   return (
     <section className={styles.preview} aria-label={preview.title}>
       <h3>{preview.title}</h3>
       {draft && <p className={styles.muted}>{preview.ofDraft}</p>}
       <div className={styles.previewFields}>
-        <div className={field.field}>
-          <span className={field.label} aria-hidden>
+        <div className={fieldStyles.field}>
+          <span className={fieldStyles.label} aria-hidden>
             {preview.country}
           </span>
           <Picker
@@ -96,17 +108,17 @@ export function TargetPreview({ code, draft }: TargetPreviewProps) {
           value={at}
           onChange={setAt}
           description={preview.now}
-          error={hasBadYear(at) ? texts.form.badYear : undefined}
+          error={atProblem && texts.form[atProblem]}
         />
       </div>
       <div className={styles.result} role="status">
-        {error ? (
-          errorText(error)
+        {explanation ? (
+          `${rule === undefined ? '' : `${texts.rule(Number(rule) + 1)}: `}${explanation}`
         ) : (
           <>
             {preview.result}
-            <strong>{place ?? '…'}</strong>
-            {data && (
+            <strong>{atProblem ? '…' : (place ?? '…')}</strong>
+            {data && !atProblem && (
               <span className={styles.muted}>
                 {data.rule > 0 ? preview.byRule(data.rule, data.ruleName) : preview.byNone}
                 {data.variant !== '' && ` ${preview.variant(data.variant)}`}
