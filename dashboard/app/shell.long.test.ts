@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { CHROMIUM, comeBack, type DashboardPages, startPages } from './pages.fixture.ts';
 
@@ -282,6 +283,31 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.waitForURL(`${pages.dashboard.url}/`);
     await page.getByRole('button', { name: 'Signed in as second@harbour.example' }).waitFor();
     await page.context().close();
+  });
+
+  test('shows what a lowered role allows as soon as a call fails, and keeps what is being entered', async () => {
+    const accounts = pages.client(AccountsService);
+    const code = await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/', name: 'Lowered' });
+    const page = await pages.open(`/codes/${code.code?.id}`, { role: Role.EDITOR });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/codes/new`);
+    const url = other.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/lowered');
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    const { members } = await accounts.listMembers({});
+    const id = members.find(({ role }) => role === Role.EDITOR)?.id ?? '';
+    await accounts.updateMember({ id, role: Role.VIEWER });
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('It takes the role “Editor”.').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).waitFor({ state: 'detached' });
+    await other.getByRole('button', { name: 'Create code' }).click();
+    await other.getByText('It takes the role “Editor”.').waitFor();
+    await other.getByText('Viewer').first().waitFor();
+    expect(await url.inputValue()).toBe('https://example.com/lowered');
+    await accounts.updateMember({ id, role: Role.EDITOR });
+    await other.getByRole('button', { name: 'Create code' }).click();
+    await other.waitForURL(/\/codes\/qr_/);
+    await Promise.all([page.close(), other.close()]);
   });
 
   test('is closed to a person who has been removed from the account', async () => {

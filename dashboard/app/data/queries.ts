@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { QueryClient } from '@tanstack/react-query';
 import { AccountsService } from '../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { reasonOf } from './error-reason.ts';
 import { sessionQuery } from './session.ts';
@@ -15,10 +15,8 @@ const RECOVERY_MS = 15_000;
 /** The most between two tries, in ms. */
 const MAX_RETRY_DELAY_MS = 8_000;
 
-/** Keeps what has been loaded; a session that has ended shows the sign-in page. */
+/** Keeps what has been loaded. */
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: checkSession }),
-  mutationCache: new MutationCache({ onError: checkSession }),
   defaultOptions: {
     // Calls are made and fail also while the browser says that it is offline. Otherwise pages would only say that they load,
     // and a change would be made at the next connection, although its dialog may have been cancelled long before.
@@ -62,14 +60,18 @@ export async function refreshServices(...services: readonly DescService[]): Prom
   );
 }
 
+/** Reasons why a call fails with which the session that the page shows may be another one by now. */
+const REASONS_OF_SESSIONS: readonly string[] = ['NOT_A_MEMBER', 'NOT_FOUND', 'ROLE_REQUIRED'];
+
 /**
- * Shows the sign-in page if a call failed because the session has ended, and that or another account if this one was closed
- * or the person has been removed from it. For calls that are neither query nor mutation.
+ * Shows the sign-in page if a call failed because the session has ended, that or another account if this one was closed or
+ * the person has been removed from it, and what their role allows if that has changed. The transport does it for all calls
+ * but streams, which fail while they are read.
  */
 export function checkSession(error: unknown): void {
   const reason = reasonOf(error) ?? '';
   // Calls for a closed account fail like those for a code that does not exist: only the session tells them apart.
-  if (ConnectError.from(error).code === Code.Unauthenticated || ['NOT_A_MEMBER', 'NOT_FOUND'].includes(reason)) {
+  if (ConnectError.from(error).code === Code.Unauthenticated || REASONS_OF_SESSIONS.includes(reason)) {
     void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
   }
 }

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { loadFirstMessages } from '../messages/index.ts';
 import { language } from './preferences.ts';
@@ -59,6 +60,13 @@ export function useSession(): Session {
 /** Whether the person may do what `role` may. */
 export function useMay(role: RoleName): boolean {
   return ROLES.indexOf(useSession().member.role) >= ROLES.indexOf(role);
+}
+
+/** The same for a form, which is kept with what was entered when the role is lowered: the core says so when it is sent. */
+export function useMayEnter(role: RoleName): boolean {
+  const may = useMay(role);
+  const [mightAtFirst] = useState(may);
+  return may || mightAtFirst;
 }
 
 export function isSignedOut(session: Session | SignedOut): session is SignedOut {

@@ -1,4 +1,6 @@
+import type { Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
+import { checkSession } from './queries.ts';
 import { openAnew, shownAccount } from './session.ts';
 
 /** By how much the server's clock is ahead of the browser's, in ms, to about a second. */
@@ -26,7 +28,16 @@ async function fetchForShownAccount(input: RequestInfo | URL, init: RequestInit 
   return new Promise(() => {});
 }
 
-const OPTIONS = { baseUrl: '/rpc', fetch: fetchForShownAccount };
+const watchSession: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (error) {
+    checkSession(error);
+    throw error;
+  }
+};
+
+const OPTIONS = { baseUrl: '/rpc', fetch: fetchForShownAccount, interceptors: [watchSession] };
 
 /** Calls the core's services through the dashboard's server, which adds the account, the member and the token. */
 export const transport = createConnectTransport(OPTIONS);

@@ -9,7 +9,7 @@ import { Notice, Page, Section } from '../../components/page.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
-import { useMay } from '../../data/session.ts';
+import { useMayEnter } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
 import { checkRows, guessMapping, type Mapping } from './check-rows.ts';
@@ -22,7 +22,7 @@ import { type BatchOptions, TooLarge, useCreateBatch } from './use-create-batch.
 /** Makes codes out of a CSV file. Everything that can be checked is shown before anything is created. */
 export function NewBatch() {
   const { batches, common, shell } = useMessages();
-  const mayCreate = useMay('editor');
+  const mayCreate = useMayEnter('editor');
   const { batchLimit } = usePlanLimits();
   const obstacle = batchLimit === 0 ? batches.notInPlan : !mayCreate && common.notAllowed(shell.roles.editor);
   return <Page title={batches.new}>{obstacle ? <Notice>{obstacle}</Notice> : <NewBatchForm />}</Page>;

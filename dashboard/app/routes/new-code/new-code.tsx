@@ -12,7 +12,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
-import { useMay } from '../../data/session.ts';
+import { useMayEnter } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { ContentFields } from './content-fields.tsx';
 import { type Created, createCode } from './create-code.ts';
@@ -25,7 +25,7 @@ import { CodePreview } from './preview.tsx';
 /** Creates a code of any type; its image appears while one types. */
 export function NewCode() {
   const { newCode, common, shell } = useMessages();
-  const mayCreate = useMay('editor');
+  const mayCreate = useMayEnter('editor');
   return (
     <Page title={newCode.title}>
       {mayCreate ? <NewCodeForm /> : <Notice>{common.notAllowed(shell.roles.editor)}</Notice>}
