@@ -49,6 +49,8 @@ export const codes: typeof en = {
   noMatch: { title: 'Kein Code passt', text: 'Kein Code dieses Kontos erfüllt alle Filter.' },
   partlySearched:
     'Nur die neuesten 100.000 Codes sind durchsucht. Wählen Sie einen Ordner oder ein Tag, um auch ältere zu durchsuchen; ein vollständiger Kurzcode oder eine ID findet immer den Code.',
+  partlyPrinted: (printed, total) =>
+    `Das sind die ersten ${printed} von ${total} Codes. Filter bestimmen, welche gedruckt werden.`,
   list: 'Codes',
   keys: 'Pfeiltasten bewegen, Leertaste wählt aus, Eingabe zeigt Einzelheiten, Strg+A wählt alle aus.',
   select: (name) => `${name} auswählen`,

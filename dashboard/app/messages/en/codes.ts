@@ -48,6 +48,8 @@ export const codes = {
   noMatch: { title: 'No code matches', text: 'No code of this account has all that the filters ask for.' },
   partlySearched:
     'Only the newest 100,000 codes have been searched. Choose a folder or a tag to search the older ones; a complete short code or id always finds its code.',
+  partlyPrinted: (printed: string, total: string) =>
+    `These are the first ${printed} of ${total} codes. Filters select the codes that are printed.`,
   list: 'Codes',
   keys: 'Arrow keys move, Space selects, Enter shows details, Ctrl+A selects all.',
   select: (name: string) => `Select ${name}`,

@@ -1,4 +1,4 @@
-import { Download, FolderInput, Pause, Play, RotateCcw, Tag, Target, Trash2, X } from 'lucide-react';
+import { Download, FolderInput, ListChecks, Pause, Play, RotateCcw, Tag, Target, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -6,6 +6,7 @@ import { Picker } from '../../components/picker.tsx';
 import type { CodesFilter } from '../../data/code-lists.ts';
 import { useFormat } from '../../data/format.ts';
 import { useFolders, useTags } from '../../data/labels.ts';
+import { PHONE, useMedia } from '../../data/media.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './bulk.module.css';
 import type { BulkChange } from './bulk-change.ts';
@@ -26,6 +27,8 @@ interface BulkBarProps {
 export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
   const { codes, common } = useMessages();
   const { bulk } = codes;
+  // There the list has no head with a box for all.
+  const isPhone = useMedia(PHONE);
   const format = useFormat();
   const [asked, setAsked] = useState<'pause' | 'delete' | 'retarget'>();
   const [running, setRunning] = useState<BulkChange | { readonly kind: 'export' }>();
@@ -42,6 +45,9 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
           <span className={styles.count}>
             <IconButton icon={X} label={codes.unselect} onPress={selecting.clear} />
             <strong role="status">{codes.selected(count, format.number(count))}</strong>
+            {isPhone && count < total && (
+              <IconButton icon={ListChecks} label={codes.selectAll} onPress={selecting.all} />
+            )}
           </span>
           {isDeleted ? (
             <Button icon={RotateCcw} onPress={() => setRunning({ kind: 'restore' })}>

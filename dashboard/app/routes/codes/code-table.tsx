@@ -3,6 +3,7 @@
 import { type KeyboardEvent, type MouseEvent, useEffect, useId, useRef, useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { nameOfCode } from '../../data/code-names.ts';
+import { useFormat } from '../../data/format.ts';
 import { PHONE, useMedia } from '../../data/media.ts';
 import { useMessages } from '../../messages/index.ts';
 import { CodeCells } from './code-row.tsx';
@@ -37,8 +38,10 @@ interface CodeTableProps {
 export function CodeTable(props: CodeTableProps) {
   const { total, codeAt, onShow, selecting, isSelectable, onSelectRange, openCode, onOpen } = props;
   const { codes } = useMessages();
+  const format = useFormat();
   const scroller = useRef<HTMLDivElement>(null);
   const isPhone = useMedia(PHONE);
+  const isPrinted = useMedia('print');
   const rowHeight = isPhone ? ENTRY_PX : ROW_PX;
   const headerHeight = isPhone ? 0 : HEADER_PX;
   const rows = useVirtualRows(scroller, { count: total, rowHeight, headerHeight });
@@ -94,9 +97,10 @@ export function CodeTable(props: CodeTableProps) {
     else onOpen(codeAt(index));
   };
 
-  const shown = Array.from({ length: rows.last - rows.first }, (_, index) => rows.first + index);
+  const [first, last] = isPrinted ? [0, loadedRows(total, codeAt)] : [rows.first, rows.last];
+  const shown = Array.from({ length: last - first }, (_, index) => first + index);
   // The active row stays in the document when it is scrolled out of sight: the list refers to it.
-  if (current >= 0 && !shown.includes(current)) shown.push(current);
+  if (current >= 0 && !isPrinted && !shown.includes(current)) shown.push(current);
   const { columns } = codes;
   return (
     <div
@@ -134,7 +138,7 @@ export function CodeTable(props: CodeTableProps) {
           </div>
         ))}
       </div>
-      <div role="rowgroup" className={styles.rows} style={{ height: rows.height }}>
+      <div role="rowgroup" className={styles.rows} style={isPrinted ? undefined : { height: rows.height }}>
         {shown.map((index) => {
           const code = codeAt(index);
           const isSelected = code !== undefined && isSelectable && selecting.isSelected(code.id);
@@ -149,7 +153,7 @@ export function CodeTable(props: CodeTableProps) {
               data-active={index === current || undefined}
               data-open={(code && code.id === openCode) || undefined}
               className={styles.row}
-              style={{ top: rows.topOf(index), height: rowHeight }}
+              style={isPrinted ? undefined : { top: rows.topOf(index), height: rowHeight }}
               onClick={(event) => {
                 if (!(event.target as Element).closest('button, input')) onClick(index, event);
               }}
@@ -173,6 +177,14 @@ export function CodeTable(props: CodeTableProps) {
           );
         })}
       </div>
+      {isPrinted && last < total && <p>{codes.partlyPrinted(format.number(last), format.number(total))}</p>}
     </div>
   );
+}
+
+/** How many rows are loaded without a gap, from the first one on: a printer does not wait for more. */
+function loadedRows(total: number, codeAt: CodeTableProps['codeAt']): number {
+  let rows = 0;
+  while (rows < total && codeAt(rows)) rows += 1;
+  return rows;
 }

@@ -429,6 +429,30 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await expect.poll(async () => (await codeOf('Window poster')).paused).toBe(false);
   });
 
+  test('selects all codes on a phone', async () => {
+    const page = await openPaused();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByRole('checkbox', { name: 'Select Code' }).first().click();
+    await page.getByRole('button', { name: 'Select all codes that match' }).click();
+    await page.getByText('1,100 codes selected').waitFor();
+    expect(await page.getByRole('button', { name: 'Select all codes that match' }).count()).toBe(0);
+    await page.close();
+  });
+
+  test('prints all rows that are loaded, and says how many there are', async () => {
+    const page = await openPaused();
+    const rows = page.getByRole('row').filter({ has: page.getByRole('rowheader') });
+    expect(await rows.count()).toBeLessThan(50);
+    await page.emulateMedia({ media: 'print' });
+    await expect.poll(() => rows.count()).toBe(100);
+    await page.getByText('These are the first 100 of 1,100 codes.').waitFor();
+    const boxes = await Promise.all([rows.first(), rows.last()].map((row) => row.boundingBox()));
+    expect((boxes[1]?.y ?? 0) - (boxes[0]?.y ?? 0)).toBeGreaterThanOrEqual(99 * 40);
+    await page.emulateMedia({ media: 'screen' });
+    await expect.poll(() => rows.count()).toBeLessThan(50);
+    await page.close();
+  });
+
   test('keeps what is selected while a range is loaded, and changes more codes than one call takes', async () => {
     const page = await openPaused();
     const list = page.getByRole('grid', { name: 'Codes' });
