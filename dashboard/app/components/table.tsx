@@ -1,3 +1,5 @@
+// biome-ignore-all lint/a11y/noRedundantRoles: WebKit drops the roles of table elements that are displayed as blocks.
+// biome-ignore-all lint/a11y/useSemanticElements: as above.
 import type { ReactNode } from 'react';
 import styles from './table.module.css';
 
@@ -9,6 +11,8 @@ export interface Column<Row> {
   readonly isFigure?: boolean | undefined;
   /** Heads its row: what the row is about. On phones it is the title of the entry. */
   readonly isRowHeader?: boolean | undefined;
+  /** Has buttons, whose names say enough: on phones they have no title. */
+  readonly isActions?: boolean | undefined;
 }
 
 interface TableProps<Row> {
@@ -21,27 +25,27 @@ interface TableProps<Row> {
 /** A table of some rows, which becomes a list on phones. */
 export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   return (
-    <table className={styles.table}>
+    <table role="table" className={styles.table}>
       <caption className="visually-hidden">{caption}</caption>
-      <thead>
-        <tr>
+      <thead role="rowgroup">
+        <tr role="row">
           {columns.map(({ id, title, isFigure }) => (
-            <th key={id} scope="col" className={isFigure ? 'figures' : ''}>
+            <th key={id} role="columnheader" scope="col" className={isFigure ? 'figures' : ''}>
               {title}
             </th>
           ))}
         </tr>
       </thead>
-      <tbody>
+      <tbody role="rowgroup">
         {rows.map((row) => (
-          <tr key={keyOf(row)}>
-            {columns.map(({ id, title, cell, isFigure, isRowHeader }) =>
+          <tr key={keyOf(row)} role="row">
+            {columns.map(({ id, title, cell, isFigure, isRowHeader, isActions }) =>
               isRowHeader ? (
-                <th key={id} scope="row">
+                <th key={id} role="rowheader" scope="row">
                   {cell(row)}
                 </th>
               ) : (
-                <td key={id} className={isFigure ? 'figures' : ''} data-title={title}>
+                <td key={id} role="cell" className={isFigure ? 'figures' : ''} data-title={isActions ? '' : title}>
                   {cell(row)}
                 </td>
               ),

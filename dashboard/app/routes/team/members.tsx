@@ -91,6 +91,7 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
                 {
                   id: 'actions',
                   title: common.actions,
+                  isActions: true,
                   cell: (member: Member) =>
                     mayChange(member) && (
                       <Button

@@ -119,6 +119,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                       {
                         id: 'resend',
                         title: common.actions,
+                        isActions: true,
                         cell: ({ id, eventType }: Delivery) => (
                           <Button
                             look="quiet"
