@@ -86,7 +86,7 @@ test('the domain that a removal asks about is the one that it removes', async ()
   });
   expect(await run('remove', '--id', kept.id)).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^kept\.example is removed; .* Add --yes/),
+    stderr: expect.stringMatching(/^kept\.example will be removed; .* Add --yes/),
   });
   expect(await json('list')).toHaveLength(2);
 });
