@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
 import { openDatabase } from '../db/database.ts';
@@ -27,6 +28,7 @@ test('a fan-out whose Postgres vanished times out, and repeated creates each del
   const blocker = await pool.connect();
   try {
     await blocker.query('begin');
+    await blocker.query(MAY_BE_IDLE);
     await blocker.query('select from webhook_endpoints for update');
     const created = fanOut(...events);
     const waiting = `select from pg_stat_activity where datname = current_database() and query like 'with event as%'

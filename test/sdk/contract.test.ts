@@ -73,7 +73,7 @@ describe('every operation', () => {
 
   test('returned through the SDK every status that the document lists', () => {
     // The SDK sends no `If-None-Match`, and a bug alone causes a 500; bodies over the limit are sent raw.
-    const notThrough = ['getCodeImage 304', 'createCode 413', 'updateCode 413'];
+    const notThrough = ['getCodeImage 304', 'getOpenApi 304', 'createCode 413', 'updateCode 413'];
     const listed = operationsOf(api.document).flatMap(({ operation }) =>
       Object.keys(operation.responses)
         .filter((status) => status !== '500')

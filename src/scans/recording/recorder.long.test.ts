@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
@@ -64,6 +65,7 @@ test('a recorder whose Postgres vanished during a poll times out and records the
   const blocker = await database.pool.connect();
   try {
     await blocker.query('begin');
+    await blocker.query(MAY_BE_IDLE);
     await blocker.query('lock table scans in share mode');
     const recorded = recorder(records);
     const waiting = `select from pg_stat_activity where datname = current_database() and query like 'copy scans%'

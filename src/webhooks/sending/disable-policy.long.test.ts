@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../../common/contract/ids.ts';
+import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
@@ -22,6 +23,7 @@ test('an endpoint that was being disabled when Postgres vanished does not keep t
   const disable = () =>
     disableAndAudit(behindProxy.pool, { id, account_id: account.id }, 'It answered 410 Gone.', logger);
   await transaction(pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
     await tx.query('select from webhook_endpoints for no key update');
     const disabling = disable().catch((error: unknown) => error);
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
