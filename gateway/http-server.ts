@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { answerClientErrors } from '../common/runtime/client-errors.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
@@ -58,20 +59,28 @@ export function createHttpServer(options: HttpServerOptions): Server {
     headers: () => ({ 'X-Request-Id': newRequestId() }),
   });
   const scanLane = httpLane(scans);
+  /** Connections that end with a refusal. */
+  const ending = new WeakSet<Socket>();
+  const refuse: typeof refuseRequest = (request, ...refusal) => {
+    ending.add(request.socket);
+    refuseRequest(request, ...refusal);
+  };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    // It would be counted, or change something, and its response would not be sent.
+    if (ending.has(request.socket)) return;
     clientErrors.add(response);
     if (isStopping()) response.setHeader('connection', 'close');
     const fault = normalizeRequest(request);
-    if (fault !== undefined) return refuseRequest(request, response, 400, fault);
+    if (fault !== undefined) return refuse(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MAX_PIPELINED) {
       countRefusal('requests_ahead');
       const sentence = `At most ${MAX_PIPELINED} requests of a connection may wait for their answers.`;
-      return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
+      return refuse(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (!admit(request, response)) {
       countRefusal('address_requests');
       const sentence = 'Too many requests from this address are in progress.';
-      return refuseRequest(request, response, 429, sentence, { 'retry-after': '1' });
+      return refuse(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (scanLane.matches(request)) return scanLane.handle(request, response);
     const { url = '' } = request;
@@ -83,7 +92,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
     const { method = '', url = '' } = request;
     if (method !== 'GET' && method !== 'HEAD') {
       const sentence = `${method} is not supported here; use one of GET, HEAD.`;
-      return refuseRequest(request, response, 405, sentence, { allow: 'GET, HEAD' });
+      return refuse(request, response, 405, sentence, { allow: 'GET, HEAD' });
     }
     response.setHeader('x-request-id', requestId(request));
     if (url === '/healthz') return answerAlive(response);

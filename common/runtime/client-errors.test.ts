@@ -36,6 +36,12 @@ async function statusesOf(...parts: readonly string[]): Promise<string[]> {
 test.each([
   ['has no second answer', [POST, '5\r\nabcdeXX'], ['404']],
   ['has none either with the first part of its body', [`${POST}5\r\nab`, 'cdeXX'], ['404']],
+  ['does not keep the next one waiting', [`${POST}5\r\nhello\r\n0\r\n\r\n`, 'garbage\r\n\r\n'], ['404', '400']],
+  [
+    'does not keep it waiting in the same piece either',
+    [`${POST}5\r\nhello\r\n0\r\n\r\ngarbage\r\n\r\n`],
+    ['404', '400'],
+  ],
   ['is not confused with the next one', [`${POST}0\r\n\r\n`, 'garbage\r\n\r\n'], ['404', '400']],
   ['is not confused with the previous one', [`${POST}0\r\n\r\n`, POST, 'zz\r\n'], ['404', '404']],
 ])('a malformed request that has been answered %s', async (_, parts, statuses) => {

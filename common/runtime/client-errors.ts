@@ -43,7 +43,7 @@ export function answerClientErrors(server: Server, format: ErrorFormat): ClientE
     const responses = [...(pending.get(socket) ?? [])];
     const [last] = responses.slice(-1);
     const broken = last?.req.complete ? undefined : last;
-    const lastComplete = responses.findLast((response) => response !== broken);
+    const lastComplete = responses.findLast((response) => response !== broken && !response.closed);
     // A second response to a request would be taken as the response to the next one.
     const close = () =>
       respondAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence, format));
