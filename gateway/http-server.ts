@@ -66,9 +66,9 @@ export function createHttpServer(options: HttpServerOptions): Server {
     refuseRequest(request, ...refusal);
   };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    // It would be counted, or change something, and its response would not be sent.
-    if (ending.has(request.socket)) return;
     clientErrors.add(response);
+    // It would be counted, or change something, and no response to it is sent. Responses make Node stop reading the rest.
+    if (ending.has(request.socket)) return refuse(request, response, 400, 'An earlier request ended this connection.');
     if (isStopping()) response.setHeader('connection', 'close');
     const fault = normalizeRequest(request);
     if (fault !== undefined) return refuse(request, response, 400, fault);

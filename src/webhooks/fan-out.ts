@@ -26,9 +26,9 @@ const withEndpoint = promptStatement<{ account_id: string }>(
 /**
  * One statement, so one transaction. It locks endpoints first, in order, so that disabling or releasing one happens
  * entirely before or after it. Events more than five minutes older than the endpoint are skipped: a new consumer group reads
- * all that the topic retains. An event has the time at which its transaction began, and that may take minutes. An unverified endpoint does not become due, because
- * only test events are sent to it. Indexes: webhook_endpoints_of_account, webhook_deliveries_endpoint_id_event_id_key.
- * $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
+ * all that the topic retains. An event has the time at which its transaction began, and that may take minutes. An
+ * unverified endpoint does not become due, because only test events are sent to it. Indexes: webhook_endpoints_of_account,
+ * webhook_deliveries_endpoint_id_event_id_key. $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
 const fanOut = promptStatement<{ made: string }>(
   'webhooks_fan_out',
