@@ -6,7 +6,8 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { CHROMIUM, type DashboardPages, startPages } from './pages.fixture.ts';
+import { CHROMIUM } from '../../test/harness/browser.ts';
+import { type DashboardPages, startPages } from './pages.fixture.ts';
 
 /** What holds for every page, of the account with sample data: in both themes and languages, on large and small screens. */
 

@@ -1,18 +1,13 @@
-import { existsSync } from 'node:fs';
 import type { DescService } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
-import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, expect } from 'vitest';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
+import { launchBrowser } from '../../test/harness/browser.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../../test/harness/processes.ts';
 import { type Dashboard, startDashboard } from '../server/dashboard.fixture.ts';
-
-/** The browser that pages are tested in; undefined on machines without it. */
-export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-if (!CHROMIUM && process.env.CI === 'true')
-  throw new Error('Tests of the dashboard need Chromium: apt-get install chromium.');
 
 /** An account's dashboard in a browser, with a core, a worker and a gateway behind it. */
 export interface DashboardPages {
@@ -52,7 +47,7 @@ export async function startPages(options: SignpostOptions & { plan?: Plan } = {}
   const dashboard = await startDashboard(signpost);
   const created = await signpost.createAccount({ name: 'Harbour Kitchens', plan: options.plan ?? Plan.BUSINESS });
   const { accountId: account, apiKey } = created;
-  const browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+  const browser = await launchBrowser();
   const failures: string[] = [];
   afterAll(async () => {
     await browser.close();

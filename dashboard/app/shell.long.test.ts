@@ -2,7 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
-import { CHROMIUM, comeBack, type DashboardPages, startPages } from './pages.fixture.ts';
+import { CHROMIUM } from '../../test/harness/browser.ts';
+import { comeBack, type DashboardPages, startPages } from './pages.fixture.ts';
 
 /** The frame around the pages: navigation, search, language, theme. */
 

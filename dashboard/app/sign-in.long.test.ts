@@ -1,12 +1,12 @@
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
+import { CHROMIUM, launchBrowser } from '../../test/harness/browser.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { type Dashboard, startDashboard } from '../server/dashboard.fixture.ts';
 import { startProvider, type TestProvider } from '../server/provider.fixture.ts';
-import { CHROMIUM } from './pages.fixture.ts';
 
 /** Signing in at a real OpenID provider with a browser, and what a person with two accounts sees. */
 
@@ -37,7 +37,7 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     provider.people.set('anna', { email: 'anna@example.com', email_verified: true, name: 'Anna Arendt' });
     provider.people.set('clara', { email: 'clara@example.com', email_verified: true });
     provider.people.set('berta', { email: 'berta@example.com', email_verified: true });
-    browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 

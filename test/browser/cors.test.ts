@@ -1,15 +1,12 @@
-import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM, launchBrowser } from '../harness/browser.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
-
-const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-if (!PROGRAM && process.env.CI === 'true') throw new Error('Tests of CORS need Chromium: apt-get install chromium.');
 
 const CREATE = 'signpost.codes.v1.CodesService/CreateCode';
 const MESSAGE = { targetUrl: 'https://example.com/menu' };
@@ -24,7 +21,7 @@ async function pageServer(): Promise<{ server: Server; origin: string }> {
   return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-describe.skipIf(!PROGRAM)('calls from a page in a browser', () => {
+describe.skipIf(!CHROMIUM)('calls from a page in a browser', () => {
   let browser: Browser;
   let signpost: Signpost;
   let apiKey: string;
@@ -39,7 +36,7 @@ describe.skipIf(!PROGRAM)('calls from a page in a browser', () => {
     }
     signpost = await startSignpost({ env: { CORS_ORIGINS: `${origins.allowed},https://app.example` } });
     ({ apiKey } = await signpost.createAccount({ plan: Plan.BUSINESS }));
-    browser = await chromium.launch({ ...(PROGRAM ? { executablePath: PROGRAM } : {}), args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(async () => {
     await browser?.close();

@@ -1,17 +1,15 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { type Browser, type BrowserContext, chromium, devices } from 'playwright-core';
+import { type Browser, type BrowserContext, devices } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PAGE_TEXTS, type PageKind } from '../../gateway/redirect/answer/page-texts.ts';
 import { landingPage, type Page, pageFor } from '../../gateway/redirect/answer/pages.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-
-const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-if (!PROGRAM && process.env.CI === 'true') throw new Error('Tests of pages need Chromium: apt-get install chromium.');
+import { CHROMIUM, launchBrowser } from '../harness/browser.ts';
 
 /** Where screenshots are left for people, when it is set. */
 const SCREENSHOTS = process.env.SCREENSHOTS;
@@ -52,7 +50,7 @@ const LANDING_PAGES: Record<string, Page> = {
   }),
 };
 
-describe.skipIf(!PROGRAM)('pages on a phone', () => {
+describe.skipIf(!CHROMIUM)('pages on a phone', () => {
   let browser: Browser;
   const outside: string[] = [];
   /** The page that is served next. */
@@ -64,8 +62,7 @@ describe.skipIf(!PROGRAM)('pages on a phone', () => {
 
   beforeAll(async () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    // In a container there is no sandbox to be had, and the pages are ours.
-    browser = await chromium.launch({ ...(PROGRAM ? { executablePath: PROGRAM } : {}), args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     if (SCREENSHOTS) mkdirSync(SCREENSHOTS, { recursive: true });
   });
   afterAll(async () => {

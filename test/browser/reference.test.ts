@@ -1,12 +1,9 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { contract } from '../contract/client.ts';
-
-const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-if (!PROGRAM && process.env.CI === 'true') throw new Error('Tests of pages need Chromium: apt-get install chromium.');
+import { CHROMIUM, launchBrowser } from '../harness/browser.ts';
 
 const WIDTHS = { desktop: 1_200, phone: 390 };
 const VIEWS = Object.entries(WIDTHS).flatMap(([name, width]) =>
@@ -18,11 +15,10 @@ const SCREENSHOTS = process.env.SCREENSHOTS;
 
 const api = contract({ env: { PUBLIC_URL: 'https://sign.example' } });
 
-describe.skipIf(!PROGRAM)('the reference in a browser', () => {
+describe.skipIf(!CHROMIUM)('the reference in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
-    // In a container there is no sandbox to be had, and the page is ours.
-    browser = await chromium.launch({ ...(PROGRAM ? { executablePath: PROGRAM } : {}), args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser?.close());
 

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** Editing the page of a landing-page code, as its page offers it. */
 

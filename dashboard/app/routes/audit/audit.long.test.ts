@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('the audit log', () => {
   let pages: DashboardPages;

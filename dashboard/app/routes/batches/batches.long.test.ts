@@ -5,10 +5,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
 import { batches as de } from '../../messages/de/batches.ts';
 import { batches as en } from '../../messages/en/batches.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** Making codes out of a CSV file, following the batch, and taking its files. */
 

@@ -7,7 +7,8 @@ import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts'
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { CHROMIUM, comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
+import { comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
 

@@ -4,7 +4,8 @@ import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts'
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodeState, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { CHROMIUM, comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
+import { comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** The page of codes: its list of any length, its filters, and changes of many codes at once. */
 

@@ -2,8 +2,9 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** Creating codes of every type, by keyboard. */
 

@@ -4,8 +4,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 /** What the first page may load of the built files until all but the chart is there, in bytes as they are transferred. */
 const MAX_FIRST_LOAD = 200_000;

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('the team', () => {
   let pages: DashboardPages;

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Receiver, startReceiver } from '../../../../src/webhooks/receiver.fixture.ts';
+import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { CHROMIUM, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('webhooks', () => {
   let pages: DashboardPages;
