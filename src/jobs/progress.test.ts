@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createContextValues } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -18,6 +19,7 @@ function window(read: () => Work = () => ({ position: 1 }), { windowMs = 60_000,
     wait({ position: 0 }, { read: async () => read(), isOpen: async () => isOpen() }, closes(), {
       requestHeader: new Headers(headers),
       signal,
+      values: createContextValues(),
     });
 }
 

@@ -2,6 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { failure } from '../../common/contract/errors.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { endTurn } from '../access/message-turn.ts';
 
 /** How often watched work is read, in ms. */
 const WATCH_INTERVAL_MS = 200;
@@ -36,13 +37,13 @@ export interface RequestWindow {
   closes(): number;
   /**
    * Waits until the background workers have completed the work, at most until `closes` and while the account is open;
-   * returns it as it is then. Never fails once the work is stored.
+   * returns it as it is then. Never fails once the work is stored. Meanwhile the caller's next large message can be read.
    */
   wait<Item extends Work>(
     stored: Item,
     work: FollowedWork<Item>,
     closes: number,
-    call: Pick<HandlerContext, 'requestHeader' | 'signal'>,
+    call: Pick<HandlerContext, 'requestHeader' | 'signal' | 'values'>,
   ): Promise<Item>;
 }
 
@@ -63,6 +64,7 @@ export function requestWindow(options: {
   return {
     closes: () => performance.now() + windowMs,
     async wait(stored, { read, isOpen }, closes, call) {
+      endTurn(call);
       let current = stored;
       const holds = Number(call.requestHeader.has('idempotency-key'));
       if (waiting >= connections || held + holds > mostHeld) return current;

@@ -17,6 +17,7 @@ import { failure } from '../../common/contract/errors.ts';
 import type { FairQueue } from '../../common/queues/fair-queue.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
+import { untilEndOfTurn } from '../access/message-turn.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './services.ts';
@@ -109,9 +110,15 @@ export function receive(
       }
       return;
     }
-    await largeMessages(fairnessKey(contextValues.get(callerKey)), signal, async () => {
+    const isRead = Promise.withResolvers<void>();
+    const turn = largeMessages(fairnessKey(contextValues.get(callerKey)), signal, async () => {
       for await (const bytes of incoming()) await readOne(bytes);
+      const ended = untilEndOfTurn(contextValues, signal);
+      isRead.resolve();
+      await ended;
     });
+    turn.catch(isRead.reject);
+    await isRead.promise;
     yield* read.map(() => placeholder);
   }
 

@@ -15,6 +15,7 @@ import { failure } from '../../common/contract/errors.ts';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
+import { untilEndOfTurn } from '../access/message-turn.ts';
 import { takeTimeout } from './grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
@@ -34,8 +35,6 @@ export type Message = MessageShape<DescMethod['input']>;
 export interface AdmittedCall {
   readonly context: HandlerContext & { abort(reason?: unknown): void };
   readonly limit: MessageLimit;
-  /** Must be called once its message has been read, to admit the next large message. */
-  messageRead(): void;
 }
 
 /** Abort reason of answered calls; shared, because creating an error captures its stack. */
@@ -75,7 +74,6 @@ export function callInterceptor(
     let timer: NodeJS.Timeout | undefined;
     /** The message of a unary call, once it has arrived. */
     let message: Buffer | undefined;
-    let messageRead = () => {};
 
     const fail = (error: unknown) => {
       call.sendStatus(toStatus(error));
@@ -89,17 +87,15 @@ export function callInterceptor(
         }, RECEIVE_MS);
       }
       if (spec.kind === 'unary') return call.startRead();
-      admitted.set(metadata, { context, limit, messageRead });
+      admitted.set(metadata, { context, limit });
       next(metadata);
     };
     const readQueued = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
       const caller = fairnessKey(context.values.get(callerKey));
       return largeMessages(caller, context.signal, () => {
-        const done = Promise.withResolvers<void>();
-        context.signal.addEventListener('abort', () => done.resolve(), { once: true });
-        messageRead = done.resolve;
+        const ended = untilEndOfTurn(context.values, context.signal);
         read(metadata, next);
-        return done.promise;
+        return ended;
       });
     };
     const listener: grpc.ServerListener = {
@@ -123,7 +119,7 @@ export function callInterceptor(
         clearTimeout(timer);
         if (spec.kind !== 'unary') return next();
         if (!message) return fail(failure('UNIMPLEMENTED', ONE_MESSAGE));
-        void answerUnary(call, spec, message, { context, limit, messageRead }, interceptors);
+        void answerUnary(call, spec, message, { context, limit }, interceptors);
       },
       // Called at the end of every call.
       onCancel() {
@@ -159,8 +155,8 @@ async function answerUnary(
 
 /** Decodes a message. */
 export function readRequest({ input }: DescMethod, bytes: Buffer, admitted: AdmittedCall): Promise<Message> {
-  const { context, limit, messageRead } = admitted;
-  return readMessage(input, bytes, { values: limit.values, signal: context.signal }).finally(messageRead);
+  const { context, limit } = admitted;
+  return readMessage(input, bytes, { values: limit.values, signal: context.signal });
 }
 
 /** The library has one limit for all methods, which each call stores in two places. */

@@ -37,8 +37,8 @@ export interface Servers {
 }
 
 /**
- * Large messages that are received and decoded concurrently: each needs about 50 MB with everything created from it.
- * Each caller may have two, so that slow ones do not block the others.
+ * Large messages that are received and stored concurrently: each needs about 50 MB with everything created from it, and then
+ * a connection to Postgres. Each caller may have two, so that one neither blocks the others nor takes all connections.
  */
 const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 500, items: 'large messages' };
 

@@ -25,7 +25,7 @@ export interface ServerOptions {
   readonly register: RegisterServices;
   readonly gate: Gate;
   readonly interceptors: Interceptor[];
-  /** Fair queue, by caller, in which large messages are received and decoded; shared by both servers. */
+  /** Fair queue, by caller, in which large messages are received and stored; shared by both servers. */
   readonly largeMessages: FairQueue;
   readonly tls?: Tls | undefined;
   readonly logger: Logger;

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { connect as http2Connect, type IncomingHttpHeaders } from 'node:http2';
 import { createClient } from '@connectrpc/connect';
-import { createGrpcTransport } from '@connectrpc/connect-node';
-import { beforeAll, expect, test } from 'vitest';
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import pg from 'pg';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { bearer } from '../../src/rpc/rpc-suite.fixture.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
@@ -22,6 +25,9 @@ beforeAll(async () => {
 const PORTS = ['corePort', 'grpcPort'] as const;
 /** Many times what an account may send concurrently. */
 const SLOW = 50;
+
+/** The connections that wait for a lock. */
+const WAITING = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
 
 test('a message that does not arrive is abandoned, and meanwhile does not block other accounts', async () => {
   const sessions = PORTS.map((port) => http2Connect(`http://127.0.0.1:${signpost[port]}`));
@@ -55,3 +61,37 @@ test('a message that does not arrive is abandoned, and meanwhile does not block 
   for (const session of sessions) session.destroy();
   await Promise.allSettled(given);
 }, 90_000);
+
+describe.each([
+  ['gRPC', 'grpcPort', createGrpcTransport],
+  ['Connect', 'corePort', createConnectTransport],
+] as const)('over %s', (_name, port, createTransport) => {
+  const transport = (key: string) =>
+    createTransport({ baseUrl: `http://127.0.0.1:${signpost[port]}`, httpVersion: '2', interceptors: [bearer(key)] });
+
+  test('batches of one account that can’t be stored yet leave connections to Postgres for other accounts', async () => {
+    const blocked = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+    const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+    onTestFinished(() => pool.end());
+    const waiting = async () => (await pool.query(WAITING)).rowCount;
+    const blocker = await pool.connect();
+    await blocker.query('begin');
+    await blocker.query('select from code_counts where account_id = $1 for update', [
+      decodeId('acct', blocked.accountId),
+    ]);
+    const batches = createClient(BatchesService, transport(blocked.apiKey));
+    const rows = [{ targetUrl: 'https://example.com/' }];
+    const stored = Promise.all(Array.from({ length: SLOW }, () => batches.createBatch({ rows })));
+    stored.catch(() => undefined);
+    try {
+      await expect.poll(waiting).toBe(2);
+      const codes = createClient(CodesService, transport(apiKey));
+      expect((await codes.createCode({ targetUrl: 'https://example.com/' })).code?.shortCode).toBeDefined();
+      expect(await waiting()).toBe(2);
+    } finally {
+      await blocker.query('rollback');
+      blocker.release();
+    }
+    expect((await stored).map(({ batch }) => batch?.counts?.total)).toEqual(Array(SLOW).fill(1));
+  });
+});
