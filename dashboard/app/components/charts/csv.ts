@@ -1,6 +1,10 @@
+/** Without it Excel takes a CSV file for one in the encoding of the reader's region. */
+const BYTE_ORDER_MARK = '\ufeff';
+
 /** Offers a table as a CSV file (RFC 4180) to keep. */
 export function downloadCsv(name: string, rows: readonly (readonly string[])[]): void {
-  downloadFile(name, 'text/csv;charset=utf-8', rows.map((row) => `${row.map(quoted).join(',')}\r\n`).join(''));
+  const lines = rows.map((row) => `${row.map(quoted).join(',')}\r\n`);
+  downloadFile(name, 'text/csv;charset=utf-8', BYTE_ORDER_MARK + lines.join(''));
 }
 
 /** Offers a file to keep. */

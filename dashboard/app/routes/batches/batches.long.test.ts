@@ -44,7 +44,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     ]);
     expect(bad.suggestedFilename()).toBe('Tische-errors.csv');
     expect(String(await contentOf(bad))).toBe(
-      'Link,Bezeichnung,Ordner,Schlagwörter,SKU,Notiz,error\r\n' +
+      '\ufeffLink,Bezeichnung,Ordner,Schlagwörter,SKU,Notiz,error\r\n' +
         'example.com,Tisch 2,,,T-2,x,Use a complete address that begins with https:// or http://.\r\n',
     );
     const create = page.getByRole('button', { name: 'Create 3 codes' });
