@@ -27,7 +27,7 @@ describe.skipIf(!CHROMIUM)('the audit log', () => {
     await page.getByRole('button', { name: 'CSV of the loaded entries' }).focus();
     await page.keyboard.press('Enter');
     const csv = await readFile(await (await downloaded).path(), 'utf8');
-    expect(csv).toMatch(/^at,actor,action,subject,id\r\n[^\n]*DomainsService\/AddDomain,domain_\w+,[^\n]*\r\n$/);
+    expect(csv).toMatch(/^\ufeffat,actor,action,subject,id\r\n[^\n]*DomainsService\/AddDomain,domain_\w+,[^\n]*\r\n$/);
     await page.close();
   });
 

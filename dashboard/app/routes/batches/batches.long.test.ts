@@ -186,10 +186,10 @@ describe.skipIf(!CHROMIUM)('batches', () => {
       ]);
     }
     expect(String(await take('Codes as CSV'))).toMatch(
-      /^index,id,.*\r\n0,qr_.*,https:\/\/example.com\/1,One,'=1\+1\r\n$/,
+      /^\ufeffindex,id,.*\r\n0,qr_.*,https:\/\/example.com\/1,One,'=1\+1\r\n$/,
     );
     expect(String(await take('Failed and skipped rows'))).toMatch(
-      /^position,target_url,name,folder,tags,external_ref,campaign_type,reason\r\n2,nowhere,,Halls,"doors,summer",,poster,"?target_url: must be/,
+      /^\ufeffposition,target_url,name,folder,tags,external_ref,campaign_type,reason\r\n2,nowhere,,Halls,"doors,summer",,poster,"?target_url: must be/,
     );
   });
 
