@@ -11,6 +11,7 @@ import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { access } from '../access/interceptor.ts';
+import { endTurns } from '../access/message-turn.ts';
 import { openRequestLog } from '../access/request-log.ts';
 import { requirementsOf, type StandardCallers } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
@@ -85,7 +86,14 @@ export async function serve(options: {
   const methodNamed = (name: string): DescMethod | undefined => methods.get(name);
   const requestLog = openRequestLog(options.pool, options.logger);
   const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed, requestLog });
-  const interceptors: Interceptor[] = [observer.interceptor, accessInterceptor, limitImages(), limitLists(), validate];
+  const interceptors: Interceptor[] = [
+    endTurns,
+    observer.interceptor,
+    accessInterceptor,
+    limitImages(),
+    limitLists(),
+    validate,
+  ];
   const servers: Listening[] = [];
   const drain = () => {
     serving = false;

@@ -95,3 +95,20 @@ describe.each([
     expect((await stored).map(({ batch }) => batch?.counts?.total)).toEqual(Array(SLOW).fill(1));
   });
 });
+
+test('a caller that does not read its answers gets its next turn all the same', async () => {
+  const { apiKey: key } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
+  const session = http2Connect(`http://127.0.0.1:${signpost.corePort}`, { settings: { initialWindowSize: 0 } });
+  onTestFinished(() => session.destroy());
+  const headers = { 'content-type': 'application/proto', authorization: `Bearer ${key}` };
+  for (let answered = 0; answered < 4; answered++) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/signpost.batches.v1.BatchesService/CreateBatch',
+      ...headers,
+    });
+    stream.end();
+    const [answer] = await once(stream, 'response');
+    expect(answer[':status']).toBe(400);
+  }
+});
