@@ -48,6 +48,19 @@ test('aborted waiting work is removed from the queue', async () => {
   expect(started).toEqual(['a1', 'b2']);
 });
 
+test('work that waits too long is rejected with the error of the queue, and what is left takes its turn', async () => {
+  const timeout = { ms: 50, error: () => new Error('no turn in time') };
+  const inTurn = fairQueue({ concurrency: 1, maxWaiting: 10, items: 'images', timeout });
+  const { started, work, end } = works();
+  const first = inTurn('a', undefined, work('a1'));
+  await expect(inTurn('b', undefined, work('b1'))).rejects.toThrow('no turn in time');
+  const next = inTurn('b', undefined, work('b2'));
+  await end('a1');
+  await end('b2');
+  expect(await Promise.all([first, next])).toEqual(['a1', 'b2']);
+  expect(started).toEqual(['a1', 'b2']);
+});
+
 test('work beyond the limit of the queue is rejected', async () => {
   const inTurn = fairQueue({ concurrency: 1, maxWaiting: 1, items: 'images' });
   const { work, end } = works();

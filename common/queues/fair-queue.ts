@@ -27,15 +27,16 @@ interface Waiting {
  * fill the queue for the others.
  *
  * `caller`: the authenticated caller; with anything unproven, one client could pose as many callers. `items`: the name of
- * the work in the error sentence.
+ * the work in the error sentence. `timeout`: how long work waits at most, in ms, and the error it then fails with.
  */
 export function fairQueue(options: {
   concurrency: number;
   concurrencyPerCaller?: number;
   maxWaiting: number;
   items: string;
+  timeout?: { readonly ms: number; readonly error: () => Error };
 }): FairQueue {
-  const { concurrency, concurrencyPerCaller = concurrency, maxWaiting, items } = options;
+  const { concurrency, concurrencyPerCaller = concurrency, maxWaiting, items, timeout } = options;
   /** By caller with running or waiting work; the one that was served last is last. */
   const queues = new Map<string, Queue>();
   let running = 0;
@@ -47,6 +48,7 @@ export function fairQueue(options: {
         queue.waiting.delete(waiting);
         waitingCount--;
         signal?.removeEventListener('abort', abort);
+        clearTimeout(timer);
       };
       const waiting: Waiting = {
         start() {
@@ -59,6 +61,7 @@ export function fairQueue(options: {
         },
       };
       const abort = () => waiting.reject(ConnectError.from(signal?.reason));
+      const timer = timeout && setTimeout(() => waiting.reject(timeout.error()), timeout.ms);
       queue.waiting.add(waiting);
       waitingCount++;
       signal?.addEventListener('abort', abort);

@@ -6,6 +6,7 @@ import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
+import { inTurn } from './account-turn.ts';
 
 /** Milliseconds since 1970 that a number represents exactly. */
 const TIME = /^\d{1,15}$/;
@@ -20,14 +21,16 @@ export function commitLimitOf({ requestHeader, signal }: HandlerContext): Commit
 
 /**
  * Runs the transaction of a call; it commits within the call's commit limit or not at all. Transactions lock in an order in
- * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it.
+ * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it. Those of an
+ * account take turns for their connections.
  */
 export function transactionOf<Result>(
   context: HandlerContext,
   on: Pool | Connection,
   work: (tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return repeatAfterDeadlock(ATTEMPTS, () => transaction(on, work, commitLimitOf(context)), context.signal);
+  const run = () => repeatAfterDeadlock(ATTEMPTS, () => transaction(on, work, commitLimitOf(context)), context.signal);
+  return 'client' in on ? run() : inTurn(context, run);
 }
 
 /** The same with a new entity manager. */
@@ -36,7 +39,9 @@ export function ormTransactionOf<Result>(
   orm: MikroORM,
   work: (em: EntityManager, tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  return repeatAfterDeadlock(ATTEMPTS, () => ormTransaction(orm, work, commitLimitOf(context)), context.signal);
+  const run = () =>
+    repeatAfterDeadlock(ATTEMPTS, () => ormTransaction(orm, work, commitLimitOf(context)), context.signal);
+  return inTurn(context, run);
 }
 
 /** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */

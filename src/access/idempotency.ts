@@ -6,6 +6,7 @@ import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
+import { inTurn } from './account-turn.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
 import {
@@ -88,18 +89,21 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
     expectQuota(context, (call.cost ?? 1) - 1);
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
-  const outcome = await withConnection(pool, async (connection) => {
-    if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
-    const final = await findFinal(connection.client, accountId, key);
-    if (final) return replayOf(call, final);
-    return withKeyLocked(connection, accountId, key, async () => {
-      const done = await transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
-      if (done.replay || !done.response) return done;
-      const response = await finish(done.response);
-      await replaceStored(connection.client, accountId, key, toBinary(call.method.output, response));
-      return { ...done, response };
-    });
-  }).catch(notGuaranteed);
+  const outcome = await inTurn(context, (endOfTurn) =>
+    withConnection(pool, async (connection) => {
+      if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
+      const final = await findFinal(connection.client, accountId, key);
+      if (final) return replayOf(call, final);
+      return withKeyLocked(connection, accountId, key, async () => {
+        const done = await transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
+        if (done.replay || !done.response) return done;
+        endOfTurn();
+        const response = await finish(done.response);
+        await replaceStored(connection.client, accountId, key, toBinary(call.method.output, response));
+        return { ...done, response };
+      });
+    }),
+  ).catch(notGuaranteed);
 
   const replay = String(outcome.replay);
   if (outcome.response) {
