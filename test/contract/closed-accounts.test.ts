@@ -232,6 +232,8 @@ describe('a closed account', () => {
     const { account, shortCodes } = await accountWithData();
     // Recorders move rows of scan_increments to scan_rollups every ten seconds.
     await expect.poll(() => count('scan_rollups', account), EVENTUALLY).toBeGreaterThan(0);
+    // Requests are recorded a second after the first of them.
+    await expect.poll(() => count('api_requests', account), EVENTUALLY).toBe(6);
     // Every table with data of accounts must have rows before, so that this test sees them deleted; these three have them
     // for seconds only, in any case.
     const tables = await tablesOfAccounts();
