@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerClientErrors } from '../common/runtime/client-errors.ts';
+import { watchAnswer } from '../common/runtime/unread-answers.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
 import type { ErrorBody } from './http/error-body.ts';
@@ -85,6 +86,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
     if (scanLane.matches(request)) return scanLane.handle(request, response);
     const { url = '' } = request;
     if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
+    watchAnswer(response, () => request.socket.destroy());
     api.handle(request, response);
   };
   /** Answers what orchestrators and proxies ask. */

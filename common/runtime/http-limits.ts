@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { watchAnswer } from './unread-answers.ts';
 
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
@@ -31,6 +32,7 @@ export function limitPipelining(server: Server): void {
       return;
     }
     inProgress.set(socket, count + 1);
+    watchAnswer(response, () => socket.destroy());
     response.once('close', () => inProgress.set(socket, (inProgress.get(socket) ?? 1) - 1));
     for (const handle of handlers) handle.call(server, request, response);
   });
