@@ -11,6 +11,7 @@ import { entities } from '../../src/entities.ts';
 import type { LogRecord } from './log.ts';
 import { conformance } from './log-suite.fixture.ts';
 import { openPostgresLog } from './postgres.ts';
+import { EVENTS, SCANS } from './topics.ts';
 
 // A separate server, because it is restarted.
 const folder = await mkdtemp(join(tmpdir(), 'signpost-log-'));
@@ -121,3 +122,23 @@ test('a log whose Postgres is unavailable can be opened, rejects publishing, and
   await expect.poll(() => errors.length).toBeGreaterThan(0);
   await log.close();
 });
+
+test.each([SCANS, EVENTS])(
+  'publishing to $name is rejected while it is missing, although it existed before',
+  async (topic) => {
+    const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+    const client = new pg.Client(postgres.url);
+    await client.connect();
+    onTestFinished(async () => {
+      await client.end();
+      await log.close();
+    });
+    await log.ensureTopics([topic]);
+    await log.publish(topic.name, [{ key: 'first', value: null }]);
+    await client.query('delete from log_topics where name = $1', [topic.name]);
+    await expect(log.publish(topic.name, [{ key: 'second', value: null }])).rejects.toThrow('does not exist');
+    await log.ensureTopics([topic]);
+    await log.publish(topic.name, [{ key: 'third', value: null }]);
+    expect(Math.max(...[...(await log.ends(topic.name)).values()].map(Number))).toBe(1);
+  },
+);

@@ -19,12 +19,22 @@ const QUERY_TIMEOUT_MS = 10_000;
 
 /**
  * A database function, so that gateways need no privileges on the tables. $1 topic, $2 whether it is compacted, $3
- * partitions, $4 keys, $5 headers, $6 values, in the order of publishing.
+ * partitions, $4 keys, $5 headers, $6 values, in the order of publishing. Without the topic it returns no row, while the
+ * function alone would append nothing and succeed. `pg_restore` grants the right to read `log_topics` last, so what is
+ * published meanwhile fails.
  */
-const append = promptStatement('log_append', 'select log_append($1, $2, $3, $4, $5, $6)', QUERY_TIMEOUT_MS);
+const append = promptStatement(
+  'log_append',
+  'select log_append($1, $2, $3, $4, $5, $6) from log_topics where name = $1',
+  QUERY_TIMEOUT_MS,
+);
 
 /** The same for scans, the only topic to which the gateways' role may append. */
-const appendScans = promptStatement('log_append_scans', 'select log_append_scans($1, $2, $3, $4)', QUERY_TIMEOUT_MS);
+const appendScans = promptStatement(
+  'log_append_scans',
+  `select log_append_scans($1, $2, $3, $4) from log_topics where name = '${SCANS.name}'`,
+  QUERY_TIMEOUT_MS,
+);
 
 /** Creates a topic, or updates the retention of an existing one of the same kind. */
 const createTopic = statement(
@@ -104,8 +114,13 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       binaryArray('jsonb', headersOf),
       binaryArray('bytea', values),
     ];
-    if (topic === SCANS.name) await run(over, appendScans, columns);
-    else await run(over, append, [topic, compacted, ...columns]);
+    const appended =
+      topic === SCANS.name
+        ? await run(over, appendScans, columns)
+        : await run(over, append, [topic, compacted, ...columns]);
+    if (appended.length > 0) return;
+    topics.delete(topic);
+    throw new Error(`topic ${topic} does not exist`);
   }
 
   async function connect(): Promise<pg.Client> {
