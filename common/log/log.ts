@@ -104,6 +104,11 @@ export interface FollowOptions {
   readonly from: Positions;
   /** Handles records of one partition in order. If it rejects they are delivered again after a pause. */
   handle(records: readonly LogRecord[]): Promise<void> | void;
+  /**
+   * Called when a partition has no records between the position and its end, `end`, as in the log in Postgres after a restore
+   * has raised it. If it rejects it is called again after a pause.
+   */
+  onGap?(partition: number, end: bigint): Promise<void> | void;
   /** The number of partitions handled concurrently. Default 3. */
   readonly partitionsAtOnce?: number;
   /** Called with errors after which the subscription retries. */

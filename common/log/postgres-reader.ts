@@ -29,6 +29,7 @@ interface Reading {
   readonly maxRecords?: number;
   readonly partitionsAtOnce?: number;
   handle(records: readonly LogRecord[], from: bigint): Promise<void> | void;
+  onGap?(partition: number, end: bigint): Promise<void> | void;
   onError?(error: unknown): void;
   /** Called for each connection. */
   start(query: RunQuery): Promise<Progress> | Progress;
@@ -150,7 +151,7 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
 
     async function handlePartition(partition: number, records: readonly LogRecord[]): Promise<void> {
       try {
-        const next = await handleRecords(reading, records, ends.get(partition) ?? 0n);
+        const next = await handleRecords(reading, partition, records, ends.get(partition) ?? 0n);
         await progress.commit?.(partition, next);
         // Moved to the end, so that the other partitions are read first.
         positions.delete(partition);
@@ -227,10 +228,18 @@ async function readRecords(
 }
 
 /** Handles records of a partition whose last known end is `end`; returns the next offset. */
-async function handleRecords({ handle }: Reading, records: readonly LogRecord[], end: bigint): Promise<bigint> {
+async function handleRecords(
+  { handle, onGap }: Reading,
+  partition: number,
+  records: readonly LogRecord[],
+  end: bigint,
+): Promise<bigint> {
   const [first, last] = [records[0], records.at(-1)];
-  // If compaction or retention has deleted all of them, reading continues at the end.
-  if (!first || !last) return end;
+  // If compaction or retention has deleted all of them, or a restore has left offsets out, reading continues at the end.
+  if (!first || !last) {
+    await onGap?.(partition, end);
+    return end;
+  }
   // Like Kafka, from the first record that retention has left: otherwise nobody would notice what was never handled.
   await handle(records, first.offset);
   return last.offset + 1n;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import kafkajs from 'kafkajs';
+import pg from 'pg';
 import { pino } from 'pino';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
@@ -101,4 +102,26 @@ test.each([
   expect(lines.map((line) => JSON.parse(line)).filter(({ level }) => level > 30)).toMatchObject([
     { level: 50, msg: 'the topic of routes can’t be followed; trying again', err: { message: 'ENOSPC' } },
   ]);
+});
+
+test('the table contains the whole topic although a restore has raised the ends of partitions beyond their records', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-follow-'));
+  const table = openRouteTable(folder, logger);
+  const { url } = await freshDatabase();
+  const log = openPostgresLog({ url, clientId: 'test', logger });
+  const client = new pg.Client(url);
+  await client.connect();
+  onTestFinished(async () => {
+    await client.end();
+    await log.close();
+    await table.close();
+    rmSync(folder, { recursive: true });
+  });
+  await log.ensureTopics([ROUTES]);
+  await log.publish(ROUTES.name, inOnePartition([['aaaaaaa', 1]]));
+  await client.query('update log_partitions set next = next + 1000');
+  const follower = followRoutes({ log, table, logger });
+  onTestFinished(() => follower.stop());
+  await expect.poll(() => follower.status().complete, EVENTUALLY).toBeDefined();
+  expect(table.code('aaaaaaa')).toBeDefined();
 });

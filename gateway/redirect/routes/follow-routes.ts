@@ -7,7 +7,7 @@ import { pause } from '../../../common/runtime/pause.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { recentDurations } from './recent-durations.ts';
-import type { RouteTable } from './route-table.ts';
+import type { Reached, RouteTable } from './route-table.ts';
 
 /** A subscription that applies the topic of routes to the route table. */
 export interface RouteFollower extends Subscription {
@@ -67,13 +67,19 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
     logger.warn({ err: error }, 'routes can’t be read from the log; scans are answered from the route table as it is'),
   );
 
+  async function advance(routes: readonly Route[], reached: Reached): Promise<void> {
+    await table.advance(routes, reached).catch((cause: unknown) => {
+      throw new Unwritten('routes can’t be written to disk', { cause });
+    });
+  }
+
   async function handle(records: readonly LogRecord[]): Promise<void> {
     const end = records.at(-1);
     if (!end) return;
-    const routes = records.flatMap((record) => readRoute(record, logger));
-    await table.advance(routes, { partition: end.partition, next: end.offset + 1n }).catch((cause: unknown) => {
-      throw new Unwritten('routes can’t be written to disk', { cause });
-    });
+    await advance(
+      records.flatMap((record) => readRoute(record, logger)),
+      { partition: end.partition, next: end.offset + 1n },
+    );
     const before = applied;
     applied += records.length;
     lastAppliedAt = Date.now();
@@ -116,6 +122,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       topic: ROUTES.name,
       from,
       handle,
+      onGap: (partition, next) => advance([], { partition, next }),
       // The table writes those of all partitions in one commit.
       partitionsAtOnce: ROUTES.partitions,
       onError: (error) => (error instanceof Unwritten ? reportUnwritten(1, error.cause) : reportUnread(1, error)),
