@@ -206,7 +206,7 @@ test('published scans can be reshipped, and the database can be dumped', async (
   const reship = documented('scans reship').trim().replace('2027-01-31T02:00:00Z', new Date(0).toISOString());
   expect(await sh(reship)).toMatch(/\d/);
   await expectCounted();
-  await sh(`${documented('pg_dump')}\ntest "$(head -c 5 signpost.dump)" = PGDMP`);
+  await sh(`${documented('pg_dump')}\ntest "$(head -c 5 signpost-*.dump)" = PGDMP`);
 });
 
 test('no secret is in the logs, but for the key that is printed once', async () => {
