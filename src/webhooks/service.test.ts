@@ -20,7 +20,17 @@ async function create(events: readonly string[] = ['qr.created'], tenant = accou
   if (!endpoint) throw new Error('no endpoint was created');
   // The initial test event has a test of its own.
   await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', endpoint.id)]);
+  await pool.query('update webhook_endpoints set due_at = null where id = $1', [decodeId('hook', endpoint.id)]);
   return { ...endpoint, secret };
+}
+
+/** Whether each endpoint of the account is due, in the order of their creation. */
+async function due(): Promise<boolean[]> {
+  const { rows } = await pool.query<{ due: boolean }>(
+    'select coalesce(due_at <= now(), false) as due from webhook_endpoints where account_id = $1 order by id',
+    [account.id],
+  );
+  return rows.map((row) => row.due);
 }
 
 async function rejection(call: Promise<unknown>): Promise<string> {
@@ -156,7 +166,12 @@ describe('endpoints', () => {
       return deliveries.length;
     };
     const verify = async () => {
-      await pool.query('update webhook_endpoints set verified_at = now() where id = $1', [decodeId('hook', id)]);
+      await pool.query(
+        `update webhook_endpoints set verified_at = now(), failing_since = now() - interval '6 days',
+           attempt_after = now() + interval '5 min', due_at = null
+         where id = $1`,
+        [decodeId('hook', id)],
+      );
       await pool.query('delete from webhook_deliveries where endpoint_id = $1', [decodeId('hook', id)]);
       const { endpoints } = await webhooks.listEndpoints({});
       expect(endpoints[0]?.verifiedAt).toBeDefined();
@@ -166,7 +181,8 @@ describe('endpoints', () => {
     await verify();
     expect((await webhooks.updateEndpoint({ id, events: ['qr.updated'] })).endpoint?.verifiedAt).toBeDefined();
     expect(await pendingTests()).toBe(0);
-    expect((await webhooks.updateEndpoint({ id, url: `${URL}&a=b` })).endpoint?.verifiedAt).toBeUndefined();
+    const { endpoint: moved } = await webhooks.updateEndpoint({ id, url: `${URL}&a=b` });
+    expect([moved?.verifiedAt, moved?.failingSince, await due()]).toEqual([undefined, undefined, [true]]);
     expect(await pendingTests()).toBe(1);
     await verify();
     expect((await webhooks.updateEndpoint({ id, enabled: false, url: URL })).endpoint?.verifiedAt).toBeUndefined();
@@ -176,8 +192,9 @@ describe('endpoints', () => {
   });
 
   test('disabling an endpoint fails its pending deliveries, and rejects tests and resends until it is enabled', async () => {
-    const { id } = await create();
+    const [{ id }, other] = [await create(), await create()];
     const [pending, delivered] = [await addDelivery(id, 'pending'), await addDelivery(id, 'succeeded')];
+    await addDelivery(other.id, 'pending');
     const off = await account.webhooks.updateEndpoint({ id, enabled: false });
     expect(off.endpoint).toMatchObject({ enabled: false, disabledReason: 'It was switched off.' });
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
@@ -185,6 +202,8 @@ describe('endpoints', () => {
       [delivered, DeliveryStatus.SUCCEEDED],
       [pending, DeliveryStatus.FAILED],
     ]);
+    const others = await account.webhooks.listDeliveries({ endpointId: other.id });
+    expect(others.deliveries).toMatchObject([{ status: DeliveryStatus.PENDING }]);
     const disabled = (subject: string) => `INVALID_FIELD ${subject} is disabled; enable it first.`;
     expect(await rejection(account.webhooks.sendTestEvent({ id }))).toBe(disabled('id: this endpoint'));
     const resent = account.webhooks.resendDelivery({ id: pending });
@@ -208,7 +227,7 @@ describe('endpoints', () => {
   });
 
   test('rotation issues a new secret, and the old one stays valid for 24 hours', async () => {
-    const { id, secret } = await create();
+    const [{ id, secret }, other] = [await create(), await create()];
     const rotated = await account.webhooks.rotateSecret({ id });
     expect(rotated.secret).toMatch(/^whsec_/);
     const uuid = decodeId('hook', id) ?? '';
@@ -220,6 +239,11 @@ describe('endpoints', () => {
     expect(seal.open(uuid, rows[0].secret)).toBe(rotated.secret);
     expect(seal.open(uuid, rows[0].former_secret)).toBe(secret);
     expect(Number(rows[0].hours)).toBeCloseTo(24, 1);
+    const otherUuid = decodeId('hook', other.id) ?? '';
+    const { rows: others } = await pool.query('select secret, former_secret from webhook_endpoints where id = $1', [
+      otherUuid,
+    ]);
+    expect([seal.open(otherUuid, others[0].secret), others[0].former_secret]).toEqual([other.secret, null]);
   });
 
   test('endpoints and deliveries of other accounts cannot be accessed and are reported like unknown ones', async () => {
@@ -260,12 +284,10 @@ describe('deliveries', () => {
     expect(sent).toMatchObject({ endpointId: id, eventType: 'webhook.test', status: DeliveryStatus.PENDING });
     expect(sent?.id).toMatch(/^dlv_/);
     expect(sent?.eventId).toMatch(/^evt_/);
-    const { rows } = await pool.query<{ body: string; due: boolean }>(
-      `select body, due_at <= now() as due from webhook_deliveries join webhook_endpoints e on e.id = endpoint_id
-       where e.account_id = $1`,
-      [account.id],
-    );
-    expect(rows[0]?.due).toBe(true);
+    expect(await due()).toEqual([true]);
+    const { rows } = await pool.query<{ body: string }>('select body from webhook_deliveries where account_id = $1', [
+      account.id,
+    ]);
     expect(JSON.parse(rows[0]?.body ?? '')).toMatchObject({ type: 'webhook.test', data: { endpoint_id: id } });
     expect((await auditLog()).at(-1)).toBe(`a test: SendTestEvent ${id}`);
   });
@@ -370,23 +392,28 @@ describe('deliveries', () => {
     expect((await account.webhooks.listAttempts({ deliveryId: other })).attempts).toEqual([]);
   });
 
-  test('resending a delivery restarts its schedule', async () => {
+  test('resending a delivery restarts its schedule, and no other’s', async () => {
     const { id } = await create();
-    const sent = await addDelivery(id, 'succeeded');
+    const [sent, other] = [await addDelivery(id, 'succeeded'), await addDelivery(id, 'succeeded')];
     const { delivery: again } = await account.webhooks.resendDelivery({ id: sent });
     expect(again).toMatchObject({ id: sent, status: DeliveryStatus.PENDING });
+    expect(await due()).toEqual([true]);
     const { rows } = await pool.query('select attempts from webhook_deliveries where id = $1', [decodeId('dlv', sent)]);
     expect(rows).toEqual([{ attempts: 0 }]);
     expect((await auditLog()).at(-1)).toBe(`a test: ResendDelivery ${sent}`);
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.SUCCEEDED });
+    expect(deliveries.map((each) => each.id)).toEqual([other]);
   });
 
-  test('resendFailed resends the failed deliveries created since a time', async () => {
-    const { id } = await create();
+  test('resendFailed resends the failed deliveries of its endpoint created since a time', async () => {
+    const [{ id }, other] = [await create(), await create()];
+    await addDelivery(other.id, 'failed');
     await addDelivery(id, 'failed', '2 h');
     await addDelivery(id, 'succeeded', '10 min');
     const recent = [await addDelivery(id, 'failed', '30 min'), await addDelivery(id, 'failed')];
     const since = timestampFromDate(new Date(Date.now() - 3_600_000));
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(2);
+    expect(await due()).toEqual([true, false]);
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });
     expect(deliveries.map((each) => each.id)).toEqual(recent.toReversed());
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(0);

@@ -1,0 +1,96 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { decodeId, newUuid } from '../../../common/contract/ids.ts';
+import { fanOutRecords } from '../fan-out.ts';
+import { eventRecord, webhooksFixture } from '../webhooks.fixture.ts';
+import { type Capacity, type DeliveryResult, type DueDelivery, queueOf } from './queue.ts';
+
+// The queue is that of all accounts, so each test deletes the endpoints of the ones before.
+
+const URL = 'https://hooks.example.com/';
+const ALL = { working: 10, throttled: 10 };
+const { pool, newAccount } = await webhooksFixture();
+const newQueue = () => queueOf(pool, newUuid(), 60_000);
+
+/** Adds an endpoint with so many pending deliveries. */
+async function addEndpoint(events: number) {
+  await pool.query('delete from webhook_endpoints');
+  const account = await newAccount();
+  const endpoint = await account.addEndpoint(URL);
+  const records = Array.from({ length: events }, () => eventRecord(account.id));
+  await fanOutRecords(pool, records, pino({ level: 'silent' }));
+  return { ...account, hook: endpoint.id, id: decodeId('hook', endpoint.id) ?? '' };
+}
+
+async function capacityOf(id: string): Promise<Capacity> {
+  const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [id]);
+  return { id, ...rows[0], deliveries: 10, testsOnly: false };
+}
+
+function failed({ id, attempts }: DueDelivery, newStatus: DeliveryResult['newStatus']): DeliveryResult {
+  const retryInS = newStatus === 'pending' ? 5 : null;
+  return { delivery: id, attempts, at: new Date(), status: 500, latencyMs: 1, response: '', newStatus, retryInS };
+}
+
+test('one process leases an endpoint until it releases it or the lease expires', async () => {
+  const { id } = await addEndpoint(1);
+  const [one, other] = [newQueue(), newQueue()];
+  const claimedBy = async (queue: typeof one) => (await queue.claim(ALL)).map((row) => row.id);
+  expect(await claimedBy(one)).toEqual([id]);
+  expect(await other.renew([id])).toEqual([]);
+  await other.release(new Map([[id, null]]));
+  expect(await claimedBy(other)).toEqual([]);
+  expect(await one.renew([id])).toMatchObject([{ id }]);
+  await one.release(new Map([[id, null]]));
+  expect(await claimedBy(other)).toEqual([id]);
+  await pool.query('update webhook_endpoints set leased_until = now()');
+  expect(await claimedBy(one)).toEqual([id]);
+  expect(await other.renew([id])).toEqual([]);
+});
+
+test('only due deliveries that were not fetched before are sent, and none once the URL or the secret has changed', async () => {
+  const { id, hook, webhooks } = await addEndpoint(3);
+  const queue = newQueue();
+  const capacity = await capacityOf(id);
+  const [fetched, later, due] = await queue.due([capacity], []);
+  await pool.query(`update webhook_deliveries set next_attempt_at = now() + interval '1 h' where id = $1`, [later?.id]);
+  const ids = async (known: Capacity) => (await queue.due([known], [fetched?.id ?? ''])).map((each) => each.id);
+  expect(await ids(capacity)).toEqual([due?.id]);
+  expect(await ids({ ...capacity, testsOnly: true })).toEqual([]);
+  await webhooks.rotateSecret({ id: hook });
+  expect(await ids(capacity)).toEqual([]);
+  expect(await ids(await capacityOf(id))).toEqual([due?.id]);
+  expect(await ids({ ...(await capacityOf(id)), url: `${URL}former` })).toEqual([]);
+});
+
+test('the result of an attempt before a delivery was resent, or failed with its endpoint, is listed and changes nothing', async () => {
+  const { id, hook, webhooks } = await addEndpoint(2);
+  await pool.query('update webhook_deliveries set attempts = 9');
+  const queue = newQueue();
+  const [resent, failing] = await queue.due([await capacityOf(id)], []);
+  if (!resent || !failing) throw new Error('no delivery is due');
+  const { deliveries } = await webhooks.listDeliveries({ endpointId: hook });
+  await webhooks.resendDelivery({ id: deliveries.find((each) => decodeId('dlv', each.id) === resent.id)?.id ?? '' });
+  await pool.query(`update webhook_deliveries set status = 'failed', next_attempt_at = null where id = $1`, [
+    failing.id,
+  ]);
+  await queue.record([failed(resent, 'failed'), failed(failing, 'pending')], []);
+  const { rows } = await pool.query(
+    `select id, status, attempts, (select count(*)::integer from webhook_attempts where delivery_id = id) as listed
+     from webhook_deliveries order by attempts`,
+  );
+  expect(rows).toEqual([
+    { id: resent.id, status: 'pending', attempts: 0, listed: 1 },
+    { id: failing.id, status: 'failed', attempts: 9, listed: 1 },
+  ]);
+});
+
+test('an endpoint is verified by a success at its own URL, and fails by a failure there', async () => {
+  const { id } = await addEndpoint(0);
+  await pool.query('update webhook_endpoints set verified_at = null');
+  const queue = newQueue();
+  const record = (url: string, succeeded: boolean) => queue.record([], [{ id, url, succeeded }]);
+  for (const succeeded of [true, false]) expect(await record(`${URL}former`, succeeded)).toEqual([]);
+  expect(await record(URL, false)).toMatchObject([{ id, verified_at: null, failing_ms: expect.any(Number) }]);
+  expect(await record(URL, true)).toMatchObject([{ id, verified_at: expect.any(Date), failing_ms: null }]);
+});
