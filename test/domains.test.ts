@@ -268,6 +268,7 @@ test('codes of the account that had a domain before are on another account’s d
   for (const code of [old, other]) {
     expect(await scan(code, domain.hostname)).toBe(404);
     expect(await scan(code, 'sign.example')).toBe(302);
+    expect((await call(before, `/qr-codes/${code.id}/image?format=svg`)).status).toBe(503);
   }
 });
 

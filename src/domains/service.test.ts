@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { ROUTES } from '../../common/log/topics.ts';
+import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
@@ -188,11 +189,12 @@ test('an invalid hostname is rejected with a sentence', async () => {
 });
 
 test('an account has a hostname once, whatever its spelling', async () => {
-  const { hostname } = await add();
-  expect(await refusal(domains.addDomain({ hostname: `${hostname.toUpperCase()}.` }))).toEqual({
-    reason: 'ALREADY_EXISTS',
-    message: `${hostname} is already a domain of this account.`,
-  });
+  for (const { hostname } of [await add(), await addLive()]) {
+    expect(await refusal(domains.addDomain({ hostname: `${hostname.toUpperCase()}.` }))).toEqual({
+      reason: 'ALREADY_EXISTS',
+      message: `${hostname} is already a domain of this account.`,
+    });
+  }
 });
 
 test('an account that adds a hostname without proof does not keep out the owner who verifies it', async () => {
@@ -226,6 +228,22 @@ test('of two accounts that verify a hostname concurrently, one succeeds', async 
   expect(outcomes.map(({ state }) => state).toSorted()).toEqual([PENDING, VERIFIED]);
 });
 
+test('an account that removes a domain it has not verified, or is closed, leaves the owner’s route as it is', async () => {
+  const [{ accountId: removing }, { accountId: closed }] = [
+    await signpost.createAccount(),
+    await signpost.createAccount(),
+  ];
+  const hostname = newHostname();
+  const { id } = await add(clientFor(removing), hostname);
+  await add(clientFor(closed), hostname);
+  const owned = await addLive(domains, hostname);
+  const published = await outbox(owned);
+  await clientFor(removing).removeDomain({ id });
+  await internal(signpost, AccountsService, closed).closeAccount({});
+  expect((await clientFor(removing).listDomains({})).domains).toEqual([]);
+  expect(await outbox(owned)).toEqual(published);
+});
+
 test('an account sees, verifies and removes its own domains only, sorted by hostname', async () => {
   const [b, a] = [await add(domains, 'b.example.net'), await add(domains, 'a.example.net')];
   expect((await domains.listDomains({})).domains.map(({ id }) => id)).toEqual([a.id, b.id]);
@@ -251,21 +269,31 @@ test('a proxy can check that a host is live, and learns nothing about any other'
   }
 });
 
-test('only the named hostnames are republished, and a removed one as removed', async () => {
+test('only the named hostnames are republished: one that does not resolve as failing, a removed one as removed', async () => {
   const [live, other, removed] = [await addLive(), await addLive(), await addLive()];
+  const verified = await add();
+  publishProof(verified);
+  await verify(verified);
   await domains.removeDomain({ id: removed.id });
+  const { accountId } = await signpost.createAccount();
+  await add(clientFor(accountId), removed.hostname);
   const unverified = await add();
   const routesOf = async (domain: Domain) => (await outbox(domain)).filter((topic) => topic === ROUTES.name).length;
-  const before = await Promise.all([live, other, removed, unverified].map(routesOf));
+  const before = await Promise.all([live, other, removed, unverified, verified].map(routesOf));
   const database = await openDatabase(signpost.databaseUrl, 2, entities);
   onTestFinished(() => database.close());
-  const hostnames = [live, removed, unverified].map(({ hostname }) => hostname);
-  expect(await republishHosts(database, [...hostnames, 'unknown.example'])).toBe(2);
-  const after = await Promise.all([live, other, removed, unverified].map(routesOf));
-  expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([1, 0, 1, 0]);
-  const { rows } = await pool.query('select value from outbox where key = $1 order by id desc limit 1', [
-    `host:${removed.hostname}`,
-  ]);
-  const { entry } = fromBinary(RouteSchema, rows[0].value);
-  expect(entry.value).toMatchObject({ hostname: removed.hostname, removed: true });
+  const hostnames = [live, removed, unverified, verified].map(({ hostname }) => hostname);
+  expect(await republishHosts(database, [...hostnames, 'unknown.example'])).toBe(3);
+  const after = await Promise.all([live, other, removed, unverified, verified].map(routesOf));
+  expect(after.map((count, index) => count - (before[index] ?? 0))).toEqual([1, 0, 1, 0, 1]);
+  for (const [{ hostname }, expected] of [
+    [live, { failing: false, removed: false }],
+    [verified, { failing: true, removed: false }],
+    [removed, { removed: true }],
+  ] as const) {
+    const { rows } = await pool.query('select value from outbox where key = $1 order by id desc limit 1', [
+      `host:${hostname}`,
+    ]);
+    expect(fromBinary(RouteSchema, rows[0].value).entry.value).toMatchObject({ hostname, ...expected });
+  }
 });

@@ -61,7 +61,7 @@ async function accountWithData() {
   const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
   await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
   await accounts(account).createSignInLink({ email: 'anna@example.com' });
-  await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: 'menu.example.com' });
+  await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: `${uuid(account)}.example` });
   // As if DNS had verified it.
   await pool.query(
     `with verified as (update domains set state = 'verified' where account_id = $1 returning hostname, account_id)
@@ -107,6 +107,13 @@ async function count(table: string, account: Account): Promise<number> {
     [uuid(account)],
   );
   return rows[0]?.count ?? 0;
+}
+
+/** The tables that have rows of an account. `scan_increments` has them for seconds only. */
+async function filledTables(account: Account): Promise<string[]> {
+  const tables = await tablesOfAccounts();
+  const counts = await Promise.all(tables.map(async (name) => [name, await count(name, account)] as const));
+  return counts.flatMap(([name, rows]) => (rows > 0 && name !== 'scan_increments' ? name : []));
 }
 
 async function tablesOfAccounts(): Promise<string[]> {
@@ -229,24 +236,35 @@ describe('a closed account', () => {
   });
 
   test('leaves nothing when its data is deleted, now or later, except ids, its audit, its short codes and its verified hostnames', async () => {
-    const { account, shortCodes } = await accountWithData();
+    const [{ account, shortCodes }, { account: other, shortCodes: othersCodes }] = await Promise.all([
+      accountWithData(),
+      accountWithData(),
+    ]);
     // Recorders move rows of scan_increments to scan_rollups every ten seconds.
     await expect.poll(() => count('scan_rollups', account), EVENTUALLY).toBeGreaterThan(0);
     // Requests are recorded a second after the first of them.
     await expect.poll(() => count('api_requests', account), EVENTUALLY).toBe(6);
-    // Every table with data of accounts must have rows before, so that this test sees them deleted; these three have them
-    // for seconds only, in any case.
-    const tables = await tablesOfAccounts();
-    const empty = await Promise.all(tables.map(async (name) => ((await count(name, account)) === 0 ? [name] : [])));
-    expect(empty.flat().filter((name) => name !== 'scan_increments')).toEqual(['relabelled_codes', 'scan_deletions']);
+    // Every table with data of accounts must have rows before, so that this test sees them deleted; these have them for
+    // seconds only, in any case.
+    const transient = ['relabelled_codes', 'scan_deletions', 'scan_increments'];
+    const filled = (await tablesOfAccounts()).filter((name) => !transient.includes(name));
+    expect(await filledTables(account)).toEqual(filled);
+    await expect.poll(() => filledTables(other), EVENTUALLY).toEqual(filled);
     await fill(account);
+    await fill(other);
+    const othersColumns = await unerased(other);
     await accounts(account).closeAccount({});
     const { account: closed } = await accounts(account).closeAccount({ deleteData: true });
     expect(closed?.name).toBe('(deleted)');
-    const counts = await Promise.all(tables.map(async (name) => [name, await count(name, account)] as const));
-    const remaining = counts.flatMap(([name, rows]) => (rows > 0 ? name : []));
-    expect(['accounts', ...remaining]).toEqual(Object.keys(REMAINING));
+    expect(await count('scan_increments', account)).toBe(0);
+    expect(['accounts', ...(await filledTables(account))]).toEqual(Object.keys(REMAINING));
     expect(await unerased(account)).toEqual([]);
+    expect(await filledTables(other)).toEqual(filled);
+    expect(await unerased(other)).toEqual(othersColumns);
+    expect(await Promise.all(othersCodes.slice(0, 2).map(scans))).toEqual([
+      [302, 302],
+      [200, 200],
+    ]);
     const { rows: codes } = await pool.query(
       'select distinct deleted_at is null as live from codes where account_id = $1',
       [uuid(account)],

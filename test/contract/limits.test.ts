@@ -217,5 +217,6 @@ describe.each([
     const stated = `LIMIT_REACHED Remove one first: an account has at most ${most.toLocaleString('en')} ${what}.`;
     expect(new Set(outcomes.filter((each) => each !== 'succeeded'))).toEqual(new Set([stated]));
     expect(await count(account)).toBe(most);
+    expect(await outcome(add(await enterprise(), 0))).toBe('succeeded');
   });
 });
