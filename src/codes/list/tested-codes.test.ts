@@ -19,7 +19,19 @@ let database: Database;
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 4, entities);
   const { pool } = database;
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [accountId]);
+  const otherId = newUuid();
+  await pool.query(`insert into accounts (id, name, plan) select unnest($1::uuid[]), 'Many', 'enterprise'`, [
+    [accountId, otherId],
+  ]);
+  // Before and after all codes that are listed, a code of another account and a deleted one.
+  const addUnlisted = (name: string) =>
+    pool.query(
+      `insert into codes (id, account_id, type, short_code, target_url, deleted_at)
+       select uuidv7(), account_id, 'dynamic', $1 || account_id, 'https://example.com', deleted_at
+       from (values ($2::uuid, null), ($3, now())) as unlisted (account_id, deleted_at)`,
+      [name, otherId, accountId],
+    );
+  await addUnlisted('oldest');
   await pool.query(
     `insert into codes (id, account_id, type, short_code, target_url, name, paused)
      select uuidv7(), $1::uuid, 'dynamic', 'code' || n, 'https://example.com',
@@ -27,6 +39,7 @@ beforeAll(async () => {
      from generate_series(1, $2::integer) n`,
     [accountId, CODES],
   );
+  await addUnlisted('newest');
   await pool.query('insert into code_counts (account_id, live, listed) values ($1, $2, $2)', [accountId, CODES]);
   await pool.query('vacuum analyze codes');
 }, 60_000);
