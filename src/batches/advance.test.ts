@@ -10,7 +10,7 @@ const { orm, pool, close } = await openDatabase((await freshDatabase()).url, 2, 
 afterAll(close);
 
 // Such a second job would otherwise wait in the place of another account's work.
-test('a job ends if another one creates the codes of the batch', async () => {
+test('a job ends if another one creates the codes of the batch, and the last one announces it', async () => {
   const [account, batch] = [newUuid(), newUuid()];
   await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
   await pool.query(
@@ -25,4 +25,6 @@ test('a job ends if another one creates the codes of the batch', async () => {
   });
   expect(await next()).toBe(true);
   expect(await next()).toBe(false);
+  const { rows } = await pool.query(`select headers->>'ce_type' as type from outbox`);
+  expect(rows).toEqual([{ type: 'bulk.completed' }]);
 });

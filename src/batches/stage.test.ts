@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
@@ -31,11 +31,11 @@ async function newClient() {
     window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
     stopping: signal,
   });
-  return serviceClient(BatchesService, service, { id });
+  return { client: serviceClient(BatchesService, service, { id }), pool };
 }
 
 test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
-  const client = await newClient();
+  const { client } = await newClient();
   // Only targets that look like scan URLs are looked up.
   const rows = Array.from({ length: 100 }, (_, nth) => ({ targetUrl: `https://other-${nth}.example/r/abcdefg` }));
   const staged = await Promise.all(Array.from({ length: BATCHES }, () => client.createBatch({ rows })));
@@ -43,9 +43,17 @@ test('more concurrent batches than the pool has connections are all staged, incl
 }, 60_000);
 
 test('a row whose fault quotes a NUL fails alone', async () => {
-  const client = await newClient();
+  const { client } = await newClient();
   const rows = [{ targetUrl: 'https://example.com' }, { fault: 'a\0b is none of the fields.' }];
   const { batch } = await client.createBatch({ rows });
   const { rows: failed } = await client.getBatch({ id: batch?.id ?? '', limit: 2 });
   expect(failed[1]).toMatchObject({ reason: 'a\u2400b is none of the fields.' });
+});
+
+test('a batch whose rows all fail is completed at once, and announced', async () => {
+  const { client, pool } = await newClient();
+  const { batch } = await client.createBatch({ rows: [{ targetUrl: 'nonsense' }] });
+  expect(batch?.status).toBe(BatchStatus.COMPLETED);
+  const { rows } = await pool.query(`select headers->>'ce_type' as type from outbox`);
+  expect(rows).toEqual([{ type: 'bulk.completed' }]);
 });

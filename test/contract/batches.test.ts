@@ -166,16 +166,18 @@ describe('POST /api/v1/batches', () => {
 
   test('an invalid folder or tag costs only the label, with a warning on the row', async () => {
     const account = await api.account();
+    const { body: other } = await post(account, { rows: rowsOf(4) });
     const rows = ['none', '', 'nul\0', 'x'.repeat(101)].flatMap((wrong) =>
       rowsOf(1, { folder: wrong, tags: [wrong === 'none' ? '' : wrong, 'ok'] }),
     );
     const { body } = await post(account, { rows });
     expect(body.data.counts.created).toBe(rows.length);
     const { data } = await codes(account);
-    for (const code of data) expect(code).toMatchObject({ folder: null, tags: ['ok'] });
+    for (const code of data.slice(0, rows.length)) expect(code).toMatchObject({ folder: null, tags: ['ok'] });
     for (const row of (await read(account, body.data.id)).data.rows) {
       expect(row.warnings).toEqual([expect.stringMatching(/^folder: /), expect.stringMatching(/^tags: /)]);
     }
+    for (const row of (await read(account, other.data.id)).data.rows) expect(row.warnings).toBeUndefined();
   });
 
   test('a page of rows can be read however many invalid tags they had', async () => {
@@ -269,11 +271,12 @@ describe('POST /api/v1/batches', () => {
 
   test('rows past the QR code limit are skipped with the limit in the reason; 403 `qr_limit_reached` when none is left', async () => {
     const account = await api.account({ overrides: { codeLimit: 3n } });
-    const { status, body } = await post(account, { rows: [{ target_url: 'nonsense' }, ...rowsOf(4)] });
+    const invalid = { target_url: 'nonsense' };
+    const { status, body } = await post(account, { rows: [invalid, ...rowsOf(4), invalid] });
     expect(status).toBe(201);
-    expect(body.data.counts).toEqual({ total: 5, pending: 0, created: 3, failed: 1, skipped: 1 });
+    expect(body.data.counts).toEqual({ total: 6, pending: 0, created: 3, failed: 2, skipped: 1 });
     const { rows } = (await read(account, body.data.id)).data;
-    expect(rows.map(({ status }) => status)).toEqual(['failed', 'created', 'created', 'created', 'skipped']);
+    expect(rows.map(({ status }) => status)).toEqual(['failed', 'created', 'created', 'created', 'skipped', 'failed']);
     expect(rows[4]?.reason).toMatch(/\b3\b.*limit|limit.*\b3\b/);
     const refused = await post<Failure>(account, { rows: rowsOf(1) });
     expect([refused.status, refused.body]).toEqual([
