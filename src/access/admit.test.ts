@@ -144,6 +144,17 @@ describe.each(Object.entries(WAYS))('with %s', (_, way) => {
     expect((await request(0, []))?.rate.used).toBe(1);
   });
 
+  test.each([
+    ['api', Feature.API, 'BUSINESS_PLAN_REQUIRED'],
+    ['bulk', Feature.BULK, 'FEATURE_NOT_IN_PLAN'],
+    ['images', Feature.IMAGES, 'FEATURE_NOT_IN_PLAN'],
+  ])('an account without the feature `%s` may use the others', async (name, feature, reason) => {
+    await pool().query(`update accounts set feature_${name} = false where id = $1`, [account]);
+    const others = [Feature.API, Feature.BULK, Feature.IMAGES].filter((each) => each !== feature);
+    expect(reasonOf(await request(0, [feature]))).toBe(reason);
+    expect((await request(0, others))?.rate.used).toBe(1);
+  });
+
   test('a replaced key is invalid at once, and the new key has the full burst', async () => {
     await requests(120);
     const old = key;

@@ -19,9 +19,11 @@ const context = {
   requestHeader: new Headers(),
 } as unknown as HandlerContext;
 
-describe.each<[string, (work: (tx: PoolClient) => Promise<void>) => Promise<void>]>([
-  ['transactionOf', (work) => transactionOf(context, database.pool, work)],
-  ['ormTransactionOf', (work) => ormTransactionOf(context, database.orm, (_, tx) => work(tx))],
+type Run = (work: (tx: PoolClient) => Promise<void>, of?: HandlerContext) => Promise<void>;
+
+describe.each<[string, Run]>([
+  ['transactionOf', (work, of = context) => transactionOf(of, database.pool, work)],
+  ['ormTransactionOf', (work, of = context) => ormTransactionOf(of, database.orm, (_, tx) => work(tx))],
 ])('%s', (_, run) => {
   test('repeats the transaction that Postgres rolls back to end a deadlock', async () => {
     await database.pool.query(`delete from counters; insert into counters values ('a', 0), ('b', 0)`);
@@ -51,5 +53,16 @@ describe.each<[string, (work: (tx: PoolClient) => Promise<void>) => Promise<void
     });
     await expect(deadlock).rejects.toThrow('deadlock detected');
     expect(begun).toBe(3);
+  });
+
+  test('commits nothing for a call that is late, or whose caller leaves meanwhile', async () => {
+    await database.pool.query('delete from counters');
+    const insert = async (tx: PoolClient) => void (await tx.query(`insert into counters values ('late', 0)`));
+    const requestHeader = new Headers({ 'signpost-commit-by': String(Date.now() - 1_000) });
+    await expect(run(insert, { ...context, requestHeader })).rejects.toThrow();
+    const caller = new AbortController();
+    const insertAndLeave = (tx: PoolClient) => insert(tx).finally(() => caller.abort());
+    await expect(run(insertAndLeave, { ...context, signal: caller.signal })).rejects.toThrow();
+    expect((await database.pool.query('select from counters')).rowCount).toBe(0);
   });
 });
