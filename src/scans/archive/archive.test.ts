@@ -19,6 +19,7 @@ import { DAY_MS } from '../days.ts';
 import { deleteAccountScans, finishDeletions, requestDeletion } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
+import { startRecorder } from '../recording/recorder.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { archiveMonths } from './archive.ts';
@@ -294,6 +295,27 @@ describe('deleting the scans of an account', () => {
     expect(archivedLines()).toHaveLength(5);
     await finishDeletions(database.pool, folder);
     expect(archivedLines()).toHaveLength(3);
+  });
+
+  test('is finished by recorders, which go on archiving while it fails', async () => {
+    const [deleted, retained] = [newScannedCode(), newScannedCode()];
+    const scansIn = (month: number) => [...scansOf(deleted, at(month), 2), ...scansOf(retained, at(month), 3)];
+    await handle(scansIn(0));
+    await archive();
+    await handle(scansIn(1));
+    await requestDeletion(database.pool, deleted.accountId);
+    const startAndStop = () =>
+      startRecorder({
+        log: inMemoryLog(),
+        database,
+        logger: pino({ level: 'silent' }),
+        archive: { hotMonths: 1, to: 'file', folder },
+      }).stop();
+    symlinkSync('/dev/full', join(folder, 'scans-2022-01-part1.csv.gz.draft'));
+    await startAndStop();
+    expect(archivedLines()).toHaveLength(5 + 3);
+    await startAndStop();
+    expect(archivedLines()).toHaveLength(3 + 3);
   });
 
   test.each(['damaged', 'empty'])('goes on with all that does not need an archive that is %s', async (state) => {

@@ -406,7 +406,8 @@ test('counters agree with the rows for any scans', async () => {
   );
 });
 
-test('a recorder creates the partitions of this month and the next, joins its group, and stops', async () => {
+test('a recorder creates partitions and salts, destroys past salts, joins its group, and stops', async () => {
+  await database.pool.query(`insert into visitor_salts (day, salt) values ('2026-01-01', ''), (current_date - 2, '')`);
   const consumed: ConsumeOptions[] = [];
   const stopped: string[] = [];
   const recorder = startRecorder({
@@ -430,4 +431,6 @@ test('a recorder creates the partitions of this month and the next, joins its gr
   );
   // The primary key and two more: attached, not created twice.
   expect(rows).toEqual([{ indexes: 3 }]);
+  const salts = await database.pool.query('select day - current_date as from_now from visitor_salts order by day');
+  expect(salts.rows).toEqual([{ from_now: 0 }, { from_now: 1 }]);
 });

@@ -1,7 +1,9 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
+import type { ConsumeOptions, Log } from '../../../common/log/log.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
@@ -125,12 +127,44 @@ test('deleting the scans of an account removes their values from every counter a
   await expectCleanAudit();
 });
 
-test('a recorder folds existing increments when it starts', async () => {
+test('a recorder folds increments when it starts and after polls, and again after a failure', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   const [code] = newCodes(1) as [ScannedCode];
   await record([scanRecord(code, { at: now })]);
   expect(await countOf('scan_increments', code.accountId)).toBeGreaterThan(0);
-  const recorder = startRecorder({ log: inMemoryLog(), database, logger });
-  await expect.poll(() => countOf('scan_increments', code.accountId), { timeout: 20_000 }).toBe(0);
+  const consumed: ConsumeOptions[] = [];
+  const log: Log = {
+    ...inMemoryLog(),
+    consume(options) {
+      consumed.push(options);
+      return { stop: async () => undefined };
+    },
+  };
+  const { lines, logger } = recordingLogger();
+  const recorder = startRecorder({ log, database, logger });
+  const expectFolded = () =>
+    expect
+      .poll(() => {
+        vi.advanceTimersByTime(10_000);
+        return countOf('scan_increments', code.accountId);
+      })
+      .toBe(0);
+  await expectFolded();
+  await database.pool.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+     create trigger refuse before delete on scan_increments for each statement execute function refuse()`,
+  );
+  const next = scanRecord(code, { at: now });
+  await consumed[0]?.handle([next], next.offset);
+  await expect
+    .poll(() => {
+      vi.advanceTimersByTime(10_000);
+      return lines.map((line) => JSON.parse(line));
+    })
+    .toMatchObject([{ err: { message: 'refused' } }]);
+  await database.pool.query('drop trigger refuse on scan_increments; drop function refuse');
+  await expectFolded();
   await recorder.stop();
   await expectCleanAudit();
 });
