@@ -4,8 +4,8 @@ import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { callerKey } from './caller.ts';
 
 /**
- * Connections to Postgres that the changes of an account have at the same time. Changes of the same row wait for each other: 200
- * calls of one account that changed one code took all connections, and calls of others waited for 1.1 s, now for 0.02.
+ * Connections to Postgres that the changes of an account have at a time. Changes of the same row wait for each other: while 200
+ * calls of one account changed one code, they had all connections, and a call of another account took 1.1 s, now 0.01.
  */
 const CONNECTIONS = 4;
 
