@@ -45,6 +45,8 @@ test.each([
 ])('a %s with an unhandled rejection exits with a non-zero code and logs the reason last', async (_, which) => {
   const failing = which();
   if (!failing) throw new Error('no such process');
+  // Lines are written in the background: one that is under way would follow the last one, which is written at once.
+  await expect.poll(() => failing.log()).toContain('is ready');
   process.kill(failing.pid, 'SIGUSR2');
   expect(await failing.ended).toMatch(/with code 1\./);
   // Children of a gateway end after it, each with its own last line.
