@@ -1,11 +1,14 @@
 import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../contract/errors.ts';
 
-/** Runs `work` when it is the caller's turn; rejects if `signal` aborts before, or with UNAVAILABLE if the queue is full. */
+/**
+ * Runs `work` when it is the caller's turn; rejects if `signal` aborts before, or with UNAVAILABLE if the queue is full. The turn
+ * ends with the work, or earlier when that calls `endTurn`.
+ */
 export type FairQueue = <Result>(
   caller: string,
   signal: AbortSignal | undefined,
-  work: () => Promise<Result>,
+  work: (endTurn: () => void) => Promise<Result>,
 ) => Promise<Result>;
 
 /** The waiting work of one caller, and the number of its pieces of work that are running. */
@@ -108,13 +111,19 @@ export function fairQueue(options: {
     };
     if (running < concurrency && queue.running < concurrencyPerCaller) begin(caller, queue);
     else await wait(queue, signal).finally(removeIfIdle);
-    try {
-      return await work();
-    } finally {
+    let hasEnded = false;
+    const endTurn = () => {
+      if (hasEnded) return;
+      hasEnded = true;
       queue.running--;
       running--;
       removeIfIdle();
       startNext();
+    };
+    try {
+      return await work(endTurn);
+    } finally {
+      endTurn();
     }
   };
 }

@@ -31,7 +31,7 @@ async function start(implementation: Implementation, port = 0, host = LOOPBACK):
     register: (services) => services.service(CodesService, implementation),
     gate: async () => {},
     interceptors: [],
-    largeMessages: (_caller, _signal, work) => work(),
+    largeMessages: (_caller, _signal, work) => work(() => undefined),
     logger: pino({ level: 'silent' }),
   });
   onTestFinished(() => server.stop(0));

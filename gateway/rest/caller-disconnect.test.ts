@@ -45,7 +45,7 @@ beforeAll(async () => {
     },
     gate: async () => {},
     interceptors: [],
-    largeMessages: (_caller, _signal, work) => work(),
+    largeMessages: (_caller, _signal, work) => work(() => undefined),
     logger: pino({ level: 'silent' }),
   });
   afterFile(() => core.stop(0));

@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { PostgresUnavailable } from '../../common/postgres/unavailable.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
+import { CONNECT_TIMEOUT_MS } from '../db/database.ts';
 import { callerKey } from './caller.ts';
 
 /**
@@ -9,33 +10,28 @@ import { callerKey } from './caller.ts';
  */
 const CONNECTIONS = 4;
 
-/** How long a change waits for its turn, in ms: as long as for a connection, so that it fails no later without Postgres. */
-const MAX_WAIT_MS = 3_000;
-
 const queue = fairQueue({
   concurrency: Number.POSITIVE_INFINITY,
   concurrencyPerCaller: CONNECTIONS,
   maxWaiting: 4_000,
   items: 'changes',
+  // As long as for a connection, so that no change fails later without Postgres.
   timeout: {
-    ms: MAX_WAIT_MS,
-    error: () => new PostgresUnavailable(`No connection was available for the account within ${MAX_WAIT_MS} ms.`),
+    ms: CONNECT_TIMEOUT_MS,
+    error: () =>
+      new PostgresUnavailable(`No connection was available for the account within ${CONNECT_TIMEOUT_MS} ms.`),
   },
 });
 
 /**
  * Runs `work`, which takes a connection, when it is the turn of the account that the call acts for; at once without an account.
- * The turn ends with the work, or earlier when that calls `end`.
+ * The turn ends with the work, or earlier when that calls `endTurn`.
  */
 export function inTurn<Result>(
   { values, signal }: HandlerContext,
-  work: (end: () => void) => Promise<Result>,
+  work: (endTurn: () => void) => Promise<Result>,
 ): Promise<Result> {
   const caller = values.get(callerKey);
   const account = caller.kind === 'anyone' ? undefined : caller.account;
-  if (!account) return work(() => undefined);
-  return new Promise((resolve, reject) => {
-    const turn = () => new Promise<void>((end) => void work(end).then(resolve, reject).finally(end));
-    queue(account.id, signal, turn).catch(reject);
-  });
+  return account ? queue(account.id, signal, work) : work(() => undefined);
 }

@@ -89,7 +89,7 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
     expectQuota(context, (call.cost ?? 1) - 1);
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
-  const outcome = await inTurn(context, (endOfTurn) =>
+  const outcome = await inTurn(context, (endTurn) =>
     withConnection(pool, async (connection) => {
       if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
       const final = await findFinal(connection.client, accountId, key);
@@ -97,7 +97,7 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
       return withKeyLocked(connection, accountId, key, async () => {
         const done = await transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
         if (done.replay || !done.response) return done;
-        endOfTurn();
+        endTurn();
         const response = await finish(done.response);
         await replaceStored(connection.client, accountId, key, toBinary(call.method.output, response));
         return { ...done, response };

@@ -37,7 +37,7 @@ export interface Database {
 const MIGRATION_ATTEMPTS = 10;
 
 /** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
-const CONNECT_TIMEOUT_MS = 3_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
 
 /** The ORM's options, also for its own command line (`mikro-orm.config.js`). */
 export function ormOptions(url: string, entities: readonly EntitySchema[]): Options {

@@ -39,7 +39,7 @@ async function leaveStream(
     gate: gate(async () => {}),
     corsOrigins: [],
     interceptors: [interceptor],
-    largeMessages: (_caller, _signal, work) => work(),
+    largeMessages: (_caller, _signal, work) => work(() => undefined),
     logger,
   });
   onTestFinished(() => server.stop(0));
@@ -93,7 +93,7 @@ test('what is unavailable is logged once for many calls, with their number, and 
       throw error;
     }),
     interceptors: [interceptor],
-    largeMessages: (_caller, _signal, work) => work(),
+    largeMessages: (_caller, _signal, work) => work(() => undefined),
     logger,
   });
   onTestFinished(() => server.stop(0));
