@@ -364,17 +364,25 @@ describe.each([
 
       const paused = Promise.withResolvers<void>();
       const resume = Promise.withResolvers<void>();
-      let pauses = true;
+      const late = Promise.withResolvers<string>();
+      let pausesBefore = step === 'it published' ? undefined : step;
       const pauseBefore = async (next: string) => {
-        if (next !== step || !pauses) return;
-        pauses = false;
+        if (next !== pausesBefore) return false;
+        pausesBefore = undefined;
         paused.resolve();
         await resume.promise;
+        return true;
       };
       const old = startTestRelay(
         (publish) => async (to, records) => {
-          await pauseBefore('it published');
-          await publish(to, records);
+          if (!(await pauseBefore('it published'))) return publish(to, records);
+          await publish(to, records).then(
+            () => late.resolve('appended'),
+            (error: Error) => {
+              late.resolve('rejected');
+              throw error;
+            },
+          );
         },
         {
           ...oldLog,
@@ -384,6 +392,11 @@ describe.each([
           },
         },
       );
+      if (step === 'it published') {
+        await change(0);
+        await expectAllPublished();
+        pausesBefore = step;
+      }
       await change(1);
       await paused.promise;
       const ended = await pool.query(
@@ -397,12 +410,16 @@ describe.each([
       await expectAllPublished();
       await change(2);
       await expectAllPublished();
+      if (step === 'it published') {
+        resume.resolve();
+        expect(await late.promise).toBe('rejected');
+      }
       await successor.stop();
       // What it was about to append comes before the records that it appends when it leads again.
       resume.resolve();
       await change(3);
       await expectAllPublished();
-      await vi.waitFor(() => expect(versions).toEqual([1, 2, 3]), EVENTUALLY);
+      await vi.waitFor(() => expect(versions).toEqual(step === 'it published' ? [0, 1, 2, 3] : [1, 2, 3]), EVENTUALLY);
       await old.stop();
     },
     60_000,
