@@ -50,24 +50,62 @@ export function locationOf(url: string, options: { agent?: Agent; headers?: Reco
 /** A code and its possible targets: the last acknowledged one and those requested after it. */
 export interface CodeWithTargets {
   readonly code: CodeJson;
+  readonly apiKey: string;
   targets: (string | undefined)[];
+}
+
+/** Accounts, so that no key makes more than the 120 requests a minute that are allowed. */
+const ACCOUNTS = 60;
+/** The pause between two changes by one client, in ms. */
+const PAUSE_MS = 20;
+
+/** Creates and changes codes of many accounts in turn. */
+export interface ApiClient {
+  /** Undefined unless the creation was acknowledged. */
+  create(target: string): Promise<CodeWithTargets | undefined>;
+  /** Whether the change was acknowledged. */
+  change(code: CodeWithTargets, target: string): Promise<boolean>;
+  /** Requests that were rejected because of a limit: expected to be 0, or the load is lower than intended. */
+  readonly limited: number;
+}
+
+export async function openApi(signpost: Signpost): Promise<ApiClient> {
+  const accounts = await Promise.all(Array.from({ length: ACCOUNTS }, () => signpost.createAccount()));
+  let creations = 0;
+  let limited = 0;
+  const send = async (apiKey: string, method: string, path: string, target: string) => {
+    const answer = await api(signpost, apiKey, method, path, { target_url: target }).catch(() => undefined);
+    if (answer?.status === 429) limited++;
+    return answer?.ok ? answer : undefined;
+  };
+  return {
+    get limited() {
+      return limited;
+    },
+    async create(target) {
+      const { apiKey = '' } = accounts[creations++ % ACCOUNTS] ?? {};
+      const answer = await send(apiKey, 'POST', '/qr-codes', target);
+      const answered = (await answer?.json().catch(() => undefined)) as { data: CodeJson } | undefined;
+      return answered && { code: answered.data, apiKey, targets: [target] };
+    },
+    async change({ code, apiKey }, target) {
+      return (await send(apiKey, 'PATCH', `/qr-codes/${code.id}`, target)) !== undefined;
+    },
+  };
 }
 
 let changes = 0;
 
 /** Changes one code after the other until it is stopped. */
-export function startChanges(
-  codes: readonly CodeWithTargets[],
-  change: (code: CodeJson, target: string) => Promise<boolean>,
-) {
+export function startChanges(codes: readonly CodeWithTargets[], client: ApiClient) {
   let isRunning = true;
   const all = [0, 1].map(async (first) => {
     for (let at = first; isRunning; at = (at + 2) % codes.length) {
       const changed = codes[at] as CodeWithTargets;
       const target = `https://example.com/${++changes}`;
       changed.targets.push(target);
-      if (await change(changed.code, target).catch(() => false)) changed.targets = [target];
-      else await sleep(20);
+      if (await client.change(changed, target)) changed.targets = [target];
+      await sleep(PAUSE_MS);
     }
   });
   const stop = async () => {

@@ -4,7 +4,6 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { startPostgres } from '../../local/postgres.ts';
-import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
@@ -12,9 +11,9 @@ import { killPostgres } from '../harness/postgres-pair.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
 import {
-  api,
   type CodeWithTargets,
   expectRecorded,
+  openApi,
   startChanges,
   startScans,
   withWrongTarget,
@@ -47,32 +46,22 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
       cores: 2,
       roles: ['rpc', 'relay,recorder,worker'],
     });
-    const { apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
-    const create = async (target_url: string) => {
-      const answer = await api(signpost, apiKey, 'POST', '/qr-codes', { target_url });
-      return answer.ok ? ((await answer.json()) as { data: CodeJson }).data : undefined;
-    };
-    const change = async (code: CodeJson, target_url: string) =>
-      (await api(signpost, apiKey, 'PATCH', `/qr-codes/${code.id}`, { target_url })).ok;
+    const client = await openApi(signpost);
     const urlOf = (code: CodeJson) => `${signpost.url}/r/${code.short_code}`;
-    const first = await Promise.all(Array.from({ length: 20 }, () => create('https://example.com/')));
-    const codes: CodeWithTargets[] = first.map((code) => ({
-      code: code as CodeJson,
-      targets: ['https://example.com/'],
-    }));
+    const create = () => client.create('https://example.com/');
+    const codes = (await Promise.all(Array.from({ length: 40 }, create))) as CodeWithTargets[];
     const created: CodeWithTargets[] = [];
-    const scanned = await create('https://example.com/');
-    const scans = startScans(urlOf(scanned as CodeJson), 0);
+    const { code: scanned } = (await create()) as CodeWithTargets;
+    const scans = startScans(urlOf(scanned), 0);
 
     for (let round = 0; round < 3; round++) {
-      const changing = startChanges(codes, change);
+      const changing = startChanges(codes, client);
       let isRunning = true;
       const creating = (async () => {
         while (isRunning) {
-          const target = `https://example.com/created/${created.length}`;
-          const code = await create(target).catch(() => undefined);
-          if (code) created.push({ code, targets: [target] });
-          else await sleep(20);
+          const code = await client.create(`https://example.com/created/${created.length}`);
+          if (code) created.push(code);
+          await sleep(20);
         }
       })();
       await sleep(1_000 + 2_000 * Math.random());
@@ -83,6 +72,7 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
       await Promise.all([creating, changing.stop()]);
     }
     await scans.stop();
+    expect(client.limited).toBe(0);
     for (const core of signpost.cores) expect(await core.log()).not.toMatch(/"level":60/);
 
     const database = new pg.Pool({ connectionString: postgres.url });
@@ -98,6 +88,6 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
     expect([audit.events?.missing, audit.routes?.missing].map(Number)).toEqual([0, 0]);
     expect(Number(audit.events?.published)).toBeGreaterThan(created.length);
     await expect.poll(() => withWrongTarget([...codes, ...created], urlOf), EVENTUALLY).toEqual([]);
-    await expectRecorded(postgres.url, scanned as CodeJson, scans.answered);
+    await expectRecorded(postgres.url, scanned, scans.answered);
   }, 240_000);
 });

@@ -21,6 +21,7 @@ export interface Readers {
   stop(): Promise<void>;
 }
 
+/** The pause between the scans of one reader, in ms, so that they don't saturate the CPU cores. */
 const PAUSE_MS = 20;
 const TIMEOUT_MS = 5_000;
 
@@ -39,8 +40,8 @@ export function startReaders(url: string, count = 16, keepAlive = true): Readers
       } catch (error) {
         const { code = 'none' } = error as NodeJS.ErrnoException;
         readers.failed.set(code, (readers.failed.get(code) ?? 0) + 1);
-        await sleep(PAUSE_MS);
       }
+      await sleep(PAUSE_MS);
     }
     agent.destroy();
   });
