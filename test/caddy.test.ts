@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
@@ -20,22 +22,48 @@ interface AdaptedRoute {
   readonly match?: readonly { readonly host?: readonly string[] }[];
 }
 
-test.skipIf(!hasCaddy && !process.env.CI)('deploy/Caddyfile sends only the dashboard’s host to the dashboard', () => {
+interface AdaptedServer {
+  readonly listen: readonly string[];
+  readonly routes: readonly AdaptedRoute[];
+}
+
+/** The servers of a Caddyfile, as Caddy understands it. */
+async function serversOf(caddyfile: string): Promise<readonly AdaptedServer[]> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'signpost-caddyfile-'));
+  const path = join(folder.path, 'Caddyfile');
+  await writeFile(path, caddyfile);
   const env = {
     ...process.env,
     ACME_EMAIL: 'ops@sign.example',
     PUBLIC_URL: 'https://sign.example',
     DASHBOARD_URL: 'https://dashboard.sign.example',
   };
-  const args = ['adapt', '--config', 'deploy/Caddyfile', '--adapter', 'caddyfile'];
+  const args = ['adapt', '--config', path, '--adapter', 'caddyfile'];
   const { stdout } = spawnSync('caddy', args, { env, encoding: 'utf8' });
-  const servers: Record<string, { routes: AdaptedRoute[] }> = JSON.parse(stdout).apps.http.servers;
-  const routes = Object.values(servers).flatMap((server) => server.routes);
-  const hosts = routes
-    .filter((route) => JSON.stringify(route).includes('"dashboard:8090"'))
-    .flatMap(({ match }) => match?.flatMap(({ host }) => host ?? []));
-  expect(hosts).toEqual(['dashboard.sign.example']);
-});
+  const servers: Record<string, AdaptedServer> = JSON.parse(stdout).apps.http.servers;
+  return Object.values(servers);
+}
+
+test.skipIf(!hasCaddy && !process.env.CI)(
+  'deploy/Caddyfile sends only the dashboard’s host to the dashboard',
+  async () => {
+    const routes = (await serversOf(await readFile('deploy/Caddyfile', 'utf8'))).flatMap(({ routes }) => routes);
+    const hosts = routes
+      .filter((route) => JSON.stringify(route).includes('"dashboard:8090"'))
+      .flatMap(({ match }) => match?.flatMap(({ host }) => host ?? []));
+    expect(hosts).toEqual(['dashboard.sign.example']);
+  },
+);
+
+test.skipIf(!hasCaddy && !process.env.CI).each(['deploy/Caddyfile', 'docs/domains.md'])(
+  'the listener of %s for `ask`, which passes on every path, answers this machine only',
+  async (file) => {
+    const text = await readFile(file, 'utf8');
+    const [, snippet] = /```caddyfile\n(http:.*?)```/s.exec(text) ?? [];
+    const listeners = (await serversOf(snippet ?? text)).flatMap(({ listen }) => listen);
+    expect(listeners.filter((address) => address.endsWith(':5555'))).toEqual([`${LOOPBACK}:5555`]);
+  },
+);
 
 describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as the documentation sets it up', () => {
   let httpsPort: number;
