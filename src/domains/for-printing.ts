@@ -21,6 +21,8 @@ export const FOR_ONE_CODE = ['verified', 'live', 'failing'] as const;
 /** States of a domain in which batches may be created on it. */
 export const FOR_A_BATCH = ['live'] as const;
 
+const ALTERNATIVES = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
 /**
  * The account's domain if it is in one of `states`; otherwise fails with UNKNOWN_DOMAIN, and never falls back to the
  * platform's host.
@@ -34,7 +36,10 @@ export async function domainForPrinting(
   const id = decodeId('domain', domainId);
   const domain = id === undefined ? undefined : await first(on, find, [id, accountId, states]);
   if (!domain) {
-    throw failure('UNKNOWN_DOMAIN', `domain_id: must be a domain of this account that is ${states.join(' or ')}.`);
+    throw failure(
+      'UNKNOWN_DOMAIN',
+      `domain_id: must be a domain of this account that is ${ALTERNATIVES.format(states)}.`,
+    );
   }
   return domain;
 }

@@ -30,7 +30,7 @@ export const ERROR_EXAMPLES = {
     unknown_domain: error(
       'The domain is not the account’s, or not yet verified (for a batch: live).',
       'Use a domain that is ready, or omit `domain_id`.',
-      { error: 'domain_id: must be a domain of this account that is verified or live or failing.' },
+      { error: 'domain_id: must be a domain of this account that is verified, live or failing.' },
     ),
     idempotency_key: error('The idempotency key is empty, too long, or not ASCII.', 'Send a UUID, for example.', {
       error: 'Idempotency-Key must be 1 to 255 visible ASCII characters.',
