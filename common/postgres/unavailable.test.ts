@@ -8,7 +8,7 @@ import { ormTransaction } from '../../src/db/orm-transaction.ts';
 import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { transaction, withConnection } from './sql.ts';
-import { isUnavailable } from './unavailable.ts';
+import { isUnavailable, mustReconnect } from './unavailable.ts';
 
 const MISSING = join(tmpdir(), 'signpost-no-such-folder');
 
@@ -89,7 +89,9 @@ test('errors wrapped by the ORM are classified by Postgres’s code', async () =
   const raised = (code: string) => `do $$ begin raise sqlstate '${code}'; end $$`;
   for (const [code, unavailable] of [
     ['57P01', true],
+    ['53100', true],
     ['53300', true],
+    ['58030', true],
     ['40P01', true],
     ['40001', true],
     ['55P03', true],
@@ -98,10 +100,17 @@ test('errors wrapped by the ORM are classified by Postgres’s code', async () =
     ['23505', false],
     ['42P01', false],
     ['55000', false],
+    ['58P01', false],
   ] as const) {
     const error: unknown = await orm.em.execute(raised(code)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code });
     expect(error).not.toBeInstanceOf(pg.DatabaseError);
     expect(isUnavailable(error), code).toBe(unavailable);
   }
+});
+
+test('a panic of Postgres means that it is unavailable, and that its connection is lost', () => {
+  const error = Object.assign(new Error('stuck spinlock detected'), { severity: 'PANIC', code: 'XX000' });
+  expect(isUnavailable(error)).toBe(true);
+  expect(mustReconnect(error)).toBe(true);
 });

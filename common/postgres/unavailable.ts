@@ -25,6 +25,12 @@ export const LOGIN = /^28/;
 /** SQLSTATE of a database that does not exist. */
 export const NO_DATABASE = '3D000';
 
+/** SQLSTATE of a disk that Postgres can't read or write. */
+const IO_ERROR = '58030';
+
+/** The severities with which Postgres ends a session: alone, or with all others because it restarts. */
+const SESSION_ENDED = new Set(['FATAL', 'PANIC']);
+
 /** None of the servers that `DATABASE_URL` names can be used at the moment. */
 export class PostgresUnavailable extends Error {
   override readonly name: string = 'PostgresUnavailable';
@@ -50,8 +56,8 @@ const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
 export function mustReconnect(error: unknown): error is Error {
   if (isQueryTimeout(error)) return true;
   if (!(error instanceof Error)) return false;
-  const { code, severity } = error as { readonly code?: string; readonly severity?: string };
-  return severity === 'FATAL' || code === READ_ONLY;
+  const { code, severity = '' } = error as { readonly code?: string; readonly severity?: string };
+  return SESSION_ENDED.has(severity) || code === READ_ONLY;
 }
 
 /** Whether an error means that the server no longer responds on a connection. */
@@ -88,10 +94,11 @@ export function isUnavailable(error: unknown): boolean {
   if (severity !== undefined) {
     return (
       // Postgres does not open the session, or has ended it.
-      severity === 'FATAL' ||
+      SESSION_ENDED.has(severity) ||
       code === LOCK_NOT_AVAILABLE ||
       code === TRANSACTION_TIMEOUT ||
       code === READ_ONLY ||
+      code === IO_ERROR ||
       UNAVAILABLE_CLASSES.has(code.slice(0, 2))
     );
   }
