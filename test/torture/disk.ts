@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, open, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, readlink, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -33,7 +33,10 @@ export async function openSmallDisk(path: string): Promise<Disk | undefined> {
 /** Fills the disk until the returned function is called. */
 export async function fill({ path }: Disk): Promise<() => Promise<void>> {
   const filler = join(path, 'filler');
-  await using file = await open(filler, 'w');
+  const { bfree, bsize } = await statfs(path);
+  // Without writing it; the file system needs some of it for itself, and leaves less than that.
+  await run('fallocate', ['--length', String(bfree * bsize), filler]).catch(() => undefined);
+  await using file = await open(filler, 'a');
   for (const size of [1 << 20, 4_096, 1]) {
     try {
       for (;;) {

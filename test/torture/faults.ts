@@ -22,8 +22,8 @@ export interface Fault {
   readonly name: string;
   /** The minimum and maximum duration, in s. */
   readonly durationRange: readonly [number, number];
-  /** Whether it needs disks whose power can be cut. */
-  readonly cutsPower?: boolean;
+  /** Whether each gateway, Postgres and each broker need a `PowerCutDisk` for it. */
+  readonly needsDisks?: boolean;
   /** Returns undefined if the fault can't be injected here. */
   inject(context: FaultContext): Promise<Heal | undefined>;
 }
@@ -238,7 +238,7 @@ const POWER_CUT_MS = 4_000;
 const gatewayPowerCut: Fault = {
   name: 'power of a gateway cut',
   durationRange: [2, 5],
-  cutsPower: true,
+  needsDisks: true,
   async inject(context) {
     const { ledger, platform, random } = context;
     const gateway = random.oneOf(platform.gateways);
@@ -318,7 +318,15 @@ export const FAULTS: readonly Fault[] = [
       await platform.postgres.cutPower();
       return () => platform.postgres.start();
     }),
-    cutsPower: true,
+    needsDisks: true,
+  },
+  {
+    ...postgresFault('disk of Postgres full', [5, 15], ({ platform }) => platform.postgres.fillDisk()),
+    needsDisks: true,
+  },
+  {
+    ...postgresFault('disk of Postgres fails', [3, 8], ({ platform }) => platform.postgres.breakDisk()),
+    needsDisks: true,
   },
   postgresFault('Postgres backend killed', [2, 4], async ({ platform, random }) => {
     await platform.postgres.killBackend(random);
@@ -341,12 +349,18 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'power of a broker cut',
     durationRange: [2, 5],
-    cutsPower: true,
+    needsDisks: true,
     async inject({ platform, random }) {
       const broker = random.oneOf(platform.kafka.brokers);
       await broker.cutPower();
       return () => broker.start();
     },
+  },
+  {
+    name: 'disk of a broker full',
+    durationRange: [5, 15],
+    needsDisks: true,
+    inject: ({ platform, random }) => random.oneOf(platform.kafka.brokers).fillDisk(),
   },
   {
     name: 'broker SIGTERM',

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type ClusterBroker, type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
-import { oneAtATime } from './one-at-a-time.ts';
+import { fill } from './disk.ts';
+import { oneAtATime, untilReverted } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
 
 const run = promisify(execFile);
@@ -10,6 +11,8 @@ const run = promisify(execFile);
 export interface TorturedBroker extends ClusterBroker {
   /** Cuts the power of its machine until `start`. Requires a disk of its own. */
   cutPower(): Promise<void>;
+  /** Fills its disk until the returned function is called, which also restarts it. Requires a disk of its own. */
+  fillDisk(): Promise<() => Promise<void>>;
 }
 
 export interface TorturedKafka extends KafkaCluster {
@@ -32,6 +35,18 @@ export async function startTorturedKafka(disks: readonly PowerCutDisk[]): Promis
           await broker.kill();
           await disks[index]?.cut();
         }),
+      async fillDisk() {
+        const disk = disks[index];
+        if (!disk) throw new Error('The broker has no disk of its own.');
+        return untilReverted(withDisk, async () => {
+          const empty = await fill(disk);
+          return async () => {
+            await empty();
+            await broker.kill();
+            await broker.start();
+          };
+        });
+      },
     };
   });
   return { ...cluster, brokers };

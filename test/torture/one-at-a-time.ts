@@ -7,3 +7,21 @@ export function oneAtATime(): <Result>(work: () => Promise<Result>) => Promise<R
     return result;
   };
 }
+
+/** Does work whose turn lasts until it has been reverted by the function that it returns. */
+export function untilReverted(
+  inTurn: ReturnType<typeof oneAtATime>,
+  work: () => Promise<() => Promise<void>>,
+): Promise<() => Promise<void>> {
+  const done = Promise.withResolvers<() => Promise<void>>();
+  const turn = inTurn(async () => {
+    const reverted = Promise.withResolvers<void>();
+    const revert = await work();
+    done.resolve(async () => {
+      await revert().finally(reverted.resolve);
+    });
+    await reverted.promise;
+  });
+  turn.catch(done.reject);
+  return done.promise;
+}

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import type { Random } from '../../local/sample/random.ts';
 import { childrenOf } from '../bench/process-tree.ts';
-import { killUsers } from './disk.ts';
-import { oneAtATime } from './one-at-a-time.ts';
+import { fill, killUsers } from './disk.ts';
+import { oneAtATime, untilReverted } from './one-at-a-time.ts';
 import type { PowerCutDisk } from './power-cut.ts';
 
 /** How long the remains of a killed server may prevent the next start, in ms. */
@@ -26,6 +26,10 @@ export interface TorturedPostgres {
   stop(): Promise<void>;
   /** Cuts the power of its machine. Requires a disk of its own. */
   cutPower(): Promise<void>;
+  /** Fills its disk until the returned function is called, which starts it if it has ended. Requires a disk of its own. */
+  fillDisk(): Promise<() => Promise<void>>;
+  /** Lets its disk refuse everything until the returned function is called, which restarts it. Requires a disk of its own. */
+  breakDisk(): Promise<() => Promise<void>>;
   /** After `kill`, `stop` or `cutPower`; resolves when it answers. */
   start(): Promise<void>;
 }
@@ -49,6 +53,27 @@ export async function startTorturedPostgres(folder: string, disk: PowerCutDisk |
     } catch {
       // The process has ended meanwhile.
     }
+  };
+  const start = async () => {
+    for (const end = Date.now() + START_MS; ; ) {
+      try {
+        running = await withDisk(() => startPostgres({ folder, settings }));
+        break;
+      } catch (error) {
+        if (Date.now() > end) throw error;
+        await sleep(500);
+      }
+    }
+    if (running.url !== url) throw new Error('Postgres restarted at another address.');
+  };
+  /** A fault of the disk, after which Postgres may have to be started. */
+  const withoutDisk = async (inject: (disk: PowerCutDisk) => Promise<() => Promise<void>>) => {
+    if (!disk) throw new Error('Postgres has no disk of its own.');
+    const heal = await untilReverted(withDisk, () => inject(disk));
+    return async () => {
+      await heal();
+      await start();
+    };
   };
   return {
     url,
@@ -79,17 +104,15 @@ export async function startTorturedPostgres(folder: string, disk: PowerCutDisk |
         await killUsers(disk);
         await disk.cut();
       }),
-    async start() {
-      for (const end = Date.now() + START_MS; ; ) {
-        try {
-          running = await withDisk(() => startPostgres({ folder, settings }));
-          break;
-        } catch (error) {
-          if (Date.now() > end) throw error;
-          await sleep(500);
-        }
-      }
-      if (running.url !== url) throw new Error('Postgres restarted at another address.');
-    },
+    fillDisk: () => withoutDisk(fill),
+    breakDisk: () =>
+      withoutDisk(async (broken) => {
+        await broken.shutDown();
+        return async () => {
+          await killUsers(broken);
+          await broken.cut();
+        };
+      }),
+    start,
   };
 }

@@ -69,12 +69,17 @@ export class PowerCutDisk {
     await this.#mount();
   }
 
+  /** Makes all reads of what is not in memory, and all writes, fail until `cut`. */
+  async shutDown(): Promise<void> {
+    await run('perl', ['-e', SHUT_DOWN, this.path]);
+  }
+
   /**
    * Cuts the power and restores it. Kill all processes that use the disk first (SIGKILL): as long as one of them
    * lives, the disk can't be unmounted, and this rejects after half a minute.
    */
   async cut(): Promise<void> {
-    await run('perl', ['-e', SHUT_DOWN, this.path]);
+    await this.shutDown();
     await this.#unmount();
     await this.#mount();
   }

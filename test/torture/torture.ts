@@ -52,9 +52,9 @@ const MAX_PRINTED = 40;
 /** Starts a platform, loads it, injects faults, lets it settle, and audits everything that it acknowledged. */
 export async function torture({ minutes, seed, only = [], logProgress }: TortureOptions): Promise<TortureResult> {
   const noPowerCuts = await whyNoPowerCuts();
-  if (noPowerCuts !== undefined) logProgress(`${noPowerCuts} Faults that cut power are omitted.`);
+  if (noPowerCuts !== undefined) logProgress(`${noPowerCuts} Faults that need such disks are omitted.`);
   const faults = FAULTS.filter(
-    ({ name, cutsPower }) => (only.length === 0 || only.includes(name)) && !(cutsPower && noPowerCuts !== undefined),
+    ({ name, needsDisks }) => (only.length === 0 || only.includes(name)) && !(needsDisks && noPowerCuts !== undefined),
   );
   if (faults.length === 0) throw new Error('There is no fault left to inject.');
   await using running = new AsyncDisposableStack();
