@@ -29,7 +29,7 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
   const signal = AbortSignal.any([stop, ending.signal]);
   await using running = new AsyncDisposableStack();
   using _ = { [Symbol.dispose]: () => ending.abort() };
-  running.use(await lockDataDir(dataDir));
+  running.use(lockDataDir(dataDir));
   await expectFreePorts(settings);
   // The API does not wait for the pages.
   const built = dashboardPort === undefined ? Promise.resolve() : buildApp(dataDir, signal);

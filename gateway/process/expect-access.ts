@@ -1,10 +1,11 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
+import { createFolder } from '../../common/runtime/create-folder.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 
 /** Creates `DATA_DIR` if it is missing. Throws an `OperatorError` if it can't be written to. */
 export function expectWritable(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true });
+    createFolder(folder);
     accessSync(folder, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
