@@ -1,25 +1,23 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 const CALL = 'GET /api/v1/tags HTTP/1.1\r\nhost: a.example\r\n\r\n';
 const REFUSED = 'GET http://[:: HTTP/1.1\r\nhost: a.example\r\n\r\n';
 
-test('behind a refused request no others take effect, and the server stops reading them', async () => {
-  let called = 0;
+/** A server of the API, and a connection to it. */
+async function connected(options: Pick<HttpServerOptions, 'api'> & Partial<HttpServerOptions>) {
   const server = createHttpServer({
     scans: { ownsHost: () => false } as unknown as HttpServerOptions['scans'],
     table: {} as HttpServerOptions['table'],
-    api: { handle: () => void called++ },
     ready() {},
     admit: () => true,
     countRefusal() {},
     isStopping: () => false,
+    ...options,
   });
-  let parsed = 0;
-  server.prependListener('request', () => parsed++);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
@@ -28,6 +26,14 @@ test('behind a refused request no others take effect, and the server stops readi
     server.closeAllConnections();
     server.close();
   });
+  return { server, socket };
+}
+
+test('behind a refused request no others take effect, and the server stops reading them', async () => {
+  let called = 0;
+  const { server, socket } = await connected({ api: { handle: () => void called++ } });
+  let parsed = 0;
+  server.prependListener('request', () => parsed++);
   socket.write(CALL + REFUSED);
   const flood = Buffer.from(CALL.repeat(1_000));
   const isRead = () => Promise.race([once(socket, 'drain').then(() => true), sleep(500, false)]);
@@ -35,4 +41,18 @@ test('behind a refused request no others take effect, and the server stops readi
   expect(called).toBe(1);
   expect(parsed).toBeGreaterThan(2);
   expect(parsed).toBeLessThan(5_000);
+});
+
+test('counts a connection that is closed because it leaves too much unread', async () => {
+  const answer = Buffer.alloc(144 * 1024 * 1024);
+  const countRefusal = vi.fn();
+  const { server, socket } = await connected({
+    api: { handle: (_, response) => void response.end(answer) },
+    countRefusal,
+  });
+  const accepted = once(server, 'connection');
+  socket.pause().write(CALL + CALL);
+  const [connection] = await accepted;
+  await once(connection, 'close');
+  expect(countRefusal.mock.calls).toEqual([['unread_answers']]);
 });

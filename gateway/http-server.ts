@@ -86,7 +86,11 @@ export function createHttpServer(options: HttpServerOptions): Server {
     if (scanLane.matches(request)) return scanLane.handle(request, response);
     const { url = '' } = request;
     if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
-    watchAnswer(response, () => request.socket.destroy());
+    watchAnswer(response, () => {
+      // Several answers may wait for one connection.
+      if (!request.socket.destroyed) countRefusal('unread_answers');
+      request.socket.destroy();
+    });
     api.handle(request, response);
   };
   /** Answers what orchestrators and proxies ask. */

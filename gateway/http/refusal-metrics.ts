@@ -1,6 +1,6 @@
 import { metrics } from '@opentelemetry/api';
 
-/** Why clients are rejected; `idle_connections` were closed to make room for others. */
+/** Why clients are rejected; `idle_connections` and `unread_answers` are connections that were closed to make room. */
 const REFUSALS = [
   'address_connections',
   'address_requests',
@@ -9,6 +9,7 @@ const REFUSALS = [
   'idle_connections',
   'requests_ahead',
   'unknown_codes',
+  'unread_answers',
 ] as const;
 
 export type RefusalReason = (typeof REFUSALS)[number];
