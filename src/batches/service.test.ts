@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
-import { newUuid } from '../../common/contract/ids.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { requestWindow } from '../jobs/progress.ts';
+import { reasonOf } from '../rpc/rpc-suite.fixture.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { batchesService } from './service.ts';
 
@@ -31,7 +32,8 @@ async function newClient() {
     window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
     stopping: signal,
   });
-  return { client: serviceClient(BatchesService, service, { id }), pool };
+  const clientOf = (account: string) => serviceClient(BatchesService, service, { id: account });
+  return { client: clientOf(id), clientOf, accountId: id, pool };
 }
 
 test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
@@ -56,4 +58,29 @@ test('a batch whose rows all fail is completed at once, and announced', async ()
   expect(batch?.status).toBe(BatchStatus.COMPLETED);
   const { rows } = await pool.query(`select headers->>'ce_type' as type from outbox`);
   expect(rows).toEqual([{ type: 'bulk.completed' }]);
+});
+
+test('a cursor of another account is rejected', async () => {
+  const { client, clientOf } = await newClient();
+  for (let n = 0; n < 2; n++) await client.createBatch({ rows: [{ targetUrl: 'nonsense' }] });
+  const { nextCursor: cursor = '' } = await client.listBatches({ limit: 1 });
+  expect((await client.listBatches({ cursor })).batches).toHaveLength(1);
+  expect(await reasonOf(clientOf(newUuid()).listBatches({ cursor }))).toBe('INVALID_CURSOR');
+});
+
+test('a batch is not exported while its domain does not resolve', async () => {
+  const { client, accountId, pool } = await newClient();
+  const domainId = newUuid();
+  await pool.query(
+    `insert into domains (id, account_id, hostname, state, token) values ($1, $2, 'qr.example', 'live', 'token')`,
+    [domainId, accountId],
+  );
+  const { batch } = await client.createBatch({
+    rows: [{ targetUrl: 'nonsense' }],
+    domainId: encodeId('domain', domainId),
+  });
+  const exported = () => Array.fromAsync(client.exportBatch({ id: batch?.id ?? '' }));
+  expect((await exported()).length).toBeGreaterThan(0);
+  await pool.query(`update domains set state = 'failing'`);
+  expect(await reasonOf(exported())).toBe('DOMAIN_NOT_RESOLVED');
 });
