@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, inject, type MockInstance, onTestFinished, test, vi } from 'vitest';
 import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log, NewRecord } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
@@ -69,6 +69,23 @@ test('a record of a rolled-back transaction is never published, one of a committ
   await expect(aborted).rejects.toThrow('rolled back on purpose');
   await transaction(pool, (tx) => addToOutbox(tx, [record('kept', 1)]));
   await vi.waitFor(async () => expect(await published()).toEqual([{ key: 'kept', value: 1 }]), EVENTUALLY);
+  await relay.stop();
+});
+
+test('a relay publishes nothing while another one leads, and is healthy', async () => {
+  const other = await pool.connect();
+  onTestFinished(() => other.release(true));
+  await other.query('select pg_advisory_lock($1)', [LOCKS.relay]);
+  const asked: MockInstance = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => asked.mockRestore());
+  const attempts = () => asked.mock.calls.filter(([query]) => query.name === 'events_outbox_leadership').length;
+  const relay = startTestRelay();
+  await transaction(pool, (tx) => addToOutbox(tx, [record('led', 1)]));
+  await vi.waitFor(() => expect(attempts()).toBeGreaterThan(1), EVENTUALLY);
+  expect(relay.healthy()).toBe(true);
+  expect(await published()).toEqual([]);
+  await other.query('select pg_advisory_unlock($1)', [LOCKS.relay]);
+  await vi.waitFor(async () => expect(await published()).toEqual([{ key: 'led', value: 1 }]), EVENTUALLY);
   await relay.stop();
 });
 
