@@ -8,7 +8,7 @@ import { ormTransaction } from '../../src/db/orm-transaction.ts';
 import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { transaction, withConnection } from './sql.ts';
-import { isUnavailable, mustReconnect } from './unavailable.ts';
+import { isRolledBack, isUnavailable, mustReconnect } from './unavailable.ts';
 
 const MISSING = join(tmpdir(), 'signpost-no-such-folder');
 
@@ -113,4 +113,12 @@ test('a panic of Postgres means that it is unavailable, and that its connection 
   const error = Object.assign(new Error('stuck spinlock detected'), { severity: 'PANIC', code: 'XX000' });
   expect(isUnavailable(error)).toBe(true);
   expect(mustReconnect(error)).toBe(true);
+});
+
+test('errors of a server that translates its messages are classified by their code', () => {
+  const translated = (severity: string, code: string) => Object.assign(new Error('…'), { severity, code });
+  expect(isRolledBack(translated('FEHLER', '23505'))).toBe(true);
+  expect(isRolledBack(translated('FATAL', '57P01'))).toBe(false);
+  expect(isRolledBack(translated('ВАЖНО', '25P04'))).toBe(false);
+  expect(isUnavailable(translated('ВАЖНО', '28P01'))).toBe(true);
 });

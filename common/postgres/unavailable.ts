@@ -4,6 +4,12 @@
  */
 const UNAVAILABLE_CLASSES = new Set(['08', '40', '53', '57']);
 
+/**
+ * SQLSTATE classes of errors of a statement that leave the session open: data, constraints, transaction rollbacks, syntax and
+ * rights, state of an object, exceptions of functions.
+ */
+const ROLLED_BACK_CLASSES = new Set(['22', '23', '40', '42', '55', 'P0']);
+
 /** SQLSTATE of a lock that was not granted within `lock_timeout`. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -28,7 +34,7 @@ export const NO_DATABASE = '3D000';
 /** SQLSTATE of a disk that Postgres can't read or write. */
 const IO_ERROR = '58030';
 
-/** The severities with which Postgres ends a session: alone, or with all others because it restarts. */
+/** The severities with which Postgres ends a session: alone, or with all others because it restarts. It may translate them. */
 const SESSION_ENDED = new Set(['FATAL', 'PANIC']);
 
 /** None of the servers that `DATABASE_URL` names can be used at the moment. */
@@ -75,6 +81,13 @@ export function isDeadlock(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === DEADLOCK;
 }
 
+/** Whether an error means that Postgres has rolled back a statement because of what it does, so that nothing of it took effect. */
+export function isRolledBack(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code = '', severity } = error as { readonly code?: string; readonly severity?: string };
+  return severity !== undefined && ROLLED_BACK_CLASSES.has(code.slice(0, 2));
+}
+
 /** Whether an error means that Postgres does not let this program in, which only an operator can change. */
 export function isRefusal(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
@@ -95,6 +108,7 @@ export function isUnavailable(error: unknown): boolean {
     return (
       // Postgres does not open the session, or has ended it.
       SESSION_ENDED.has(severity) ||
+      isRefusal(error) ||
       code === LOCK_NOT_AVAILABLE ||
       code === TRANSACTION_TIMEOUT ||
       code === READ_ONLY ||

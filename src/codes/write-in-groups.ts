@@ -1,6 +1,7 @@
-import { DatabaseError, type Pool, type QueryResultRow } from 'pg';
+import type { Pool, QueryResultRow } from 'pg';
 import { CLOCK_MS, type CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { PROMPT_MS, run, type Statement, withConnection } from '../../common/postgres/sql.ts';
+import { isRolledBack } from '../../common/postgres/unavailable.ts';
 import { grouped } from '../../common/queues/grouped.ts';
 import type { Rate } from '../access/caller.ts';
 import { arrayParameters, arraysOf, type Column, listed } from '../db/columns.ts';
@@ -90,8 +91,8 @@ export function writeInGroups<Write extends CodeWrite>(
         const ids = new Set(written.map(({ id }) => id));
         return writes.map(({ row }) => ids.has(row.id));
       } catch (error) {
-        // Postgres has rolled back the statement: one call may have caused that.
-        if (error instanceof DatabaseError && error.severity === 'ERROR') return writes.map(() => false);
+        // One call may have caused that.
+        if (isRolledBack(error)) return writes.map(() => false);
         throw error;
       }
     },
