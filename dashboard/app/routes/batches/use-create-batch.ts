@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useRouter } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import {
   BatchesService,
@@ -44,6 +44,7 @@ const client = createClient(BatchesService, binaryTransport);
 /** Creates a batch and leads to its page as soon as its rows are staged. `version`: identifies the rows. */
 export function useCreateBatch() {
   const navigate = useNavigate();
+  const { history } = useRouter();
   const queries = useQueryClient();
   const { rowSentence } = useMessages();
   const keys = useIdempotencyKeys();
@@ -55,7 +56,8 @@ export function useCreateBatch() {
     };
   }, []);
   const show = (batchId: string) => {
-    if (!isShown.current) return;
+    // The page is still shown while the one that the person has chosen is loaded.
+    if (!isShown.current || history.location.pathname !== '/batches/new') return;
     isShown.current = false;
     // What was entered is a batch now.
     void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });

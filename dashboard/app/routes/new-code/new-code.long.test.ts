@@ -204,6 +204,7 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     const page = await pages.open('/codes/new');
     await page.getByLabel('Target URL').fill('https://example.com/slow');
     const answer = await holdCalls(page, /CreateCode/);
+    const load = await holdCalls(page, /\/batches-[^/]*\.js$/);
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Discard' }).click();
@@ -211,6 +212,8 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     answer();
     await page.getByRole('status').getByText('was created').waitFor();
     await page.waitForTimeout(500);
+    load();
+    await page.getByRole('heading', { name: 'Batches', level: 1 }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/batches');
     await page.close();
   });

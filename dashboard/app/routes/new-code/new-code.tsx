@@ -1,6 +1,6 @@
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useRouter } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
@@ -42,6 +42,7 @@ function NewCodeForm() {
   const form = useRef<HTMLFormElement>(null);
   const creation = useCreation();
   const navigate = useNavigate();
+  const { history } = useRouter();
   const problems = problemsOf(draft, messages);
   const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
@@ -55,10 +56,12 @@ function NewCodeForm() {
     setSent(true);
     if (Object.values(problems).some((problem) => problem !== undefined)) return focusFirstInvalid(form.current);
     creation.mutate(draft, {
-      // Not called if the person has left the page meanwhile, and may be entering something elsewhere.
+      // Not called once the person has left the page, and may be entering something elsewhere.
       onSuccess: ({ code }) => {
+        // It is still shown while the one that the person has chosen is loaded.
+        if (!code || history.location.pathname !== '/codes/new') return;
         // What was entered is a code now.
-        if (code) void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
+        void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
       },
     });
   };
