@@ -125,7 +125,8 @@ describe('the sample data of npm start', () => {
     const fourth = startLocally(sampled);
     expect(await fourth.prints('dashboard link')).not.toContain('Sample data');
     expect(await seen()).toEqual([49n, 1n, 1, 1, 4]);
-  });
+    // Four starts, and 30,000 scans recorded twice.
+  }, 180_000);
 
   test('is not added to an account that began without it', async () => {
     const place = await isolatedEnvironment();
