@@ -115,6 +115,13 @@ test('a panic of Postgres means that it is unavailable, and that its connection 
   expect(mustReconnect(error)).toBe(true);
 });
 
+test('any error of a statement means that it was rolled back', () => {
+  const failed = (severity: string, code: string) => Object.assign(new Error('…'), { severity, code });
+  for (const code of ['23505', '53100', '54000', 'XX000']) expect(isRolledBack(failed('ERROR', code)), code).toBe(true);
+  expect(isRolledBack(failed('PANIC', 'XX000'))).toBe(false);
+  expect(isRolledBack(new Error('Connection terminated'))).toBe(false);
+});
+
 test('errors of a server that translates its messages are classified by their code', () => {
   const translated = (severity: string, code: string) => Object.assign(new Error('…'), { severity, code });
   expect(isRolledBack(translated('FEHLER', '23505'))).toBe(true);

@@ -5,8 +5,8 @@
 const UNAVAILABLE_CLASSES = new Set(['08', '40', '53', '57']);
 
 /**
- * SQLSTATE classes of errors of a statement that leave the session open: data, constraints, transaction rollbacks, syntax and
- * rights, state of an object, exceptions of functions.
+ * SQLSTATE classes of errors that end a statement but not its session, whatever their severity is called: data, constraints,
+ * transaction rollbacks, syntax and rights, state of an object, exceptions of functions.
  */
 const ROLLED_BACK_CLASSES = new Set(['22', '23', '40', '42', '55', 'P0']);
 
@@ -34,7 +34,10 @@ export const NO_DATABASE = '3D000';
 /** SQLSTATE of a disk that Postgres can't read or write. */
 const IO_ERROR = '58030';
 
-/** The severities with which Postgres ends a session: alone, or with all others because it restarts. It may translate them. */
+/**
+ * The severities with which Postgres ends a session: alone, or with all others because it restarts. With another `lc_messages`
+ * than English it translates them.
+ */
 const SESSION_ENDED = new Set(['FATAL', 'PANIC']);
 
 /** None of the servers that `DATABASE_URL` names can be used at the moment. */
@@ -81,11 +84,11 @@ export function isDeadlock(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === DEADLOCK;
 }
 
-/** Whether an error means that Postgres has rolled back a statement because of what it does, so that nothing of it took effect. */
+/** Whether an error means that Postgres has rolled back a statement and kept its session, so that nothing of it took effect. */
 export function isRolledBack(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code = '', severity } = error as { readonly code?: string; readonly severity?: string };
-  return severity !== undefined && ROLLED_BACK_CLASSES.has(code.slice(0, 2));
+  return severity === 'ERROR' || (severity !== undefined && ROLLED_BACK_CLASSES.has(code.slice(0, 2)));
 }
 
 /** Whether an error means that Postgres does not let this program in, which only an operator can change. */
