@@ -60,7 +60,7 @@ const ACCOUNTS = 60;
 const PAUSE_MS = 20;
 
 /** Creates and changes codes of many accounts in turn. */
-export interface ApiClient {
+export interface Client {
   /** Undefined unless the creation was acknowledged. */
   create(target: string): Promise<CodeWithTargets | undefined>;
   /** Whether the change was acknowledged. */
@@ -69,7 +69,7 @@ export interface ApiClient {
   readonly limited: number;
 }
 
-export async function openApi(signpost: Signpost): Promise<ApiClient> {
+export async function newClient(signpost: Signpost): Promise<Client> {
   const accounts = await Promise.all(Array.from({ length: ACCOUNTS }, () => signpost.createAccount()));
   let creations = 0;
   let limited = 0;
@@ -97,7 +97,7 @@ export async function openApi(signpost: Signpost): Promise<ApiClient> {
 let changes = 0;
 
 /** Changes one code after the other until it is stopped. */
-export function startChanges(codes: readonly CodeWithTargets[], client: ApiClient) {
+export function startChanges(codes: readonly CodeWithTargets[], client: Client) {
   let isRunning = true;
   const all = [0, 1].map(async (first) => {
     for (let at = first; isRunning; at = (at + 2) % codes.length) {

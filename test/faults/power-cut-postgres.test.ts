@@ -13,7 +13,7 @@ import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
 import {
   type CodeWithTargets,
   expectRecorded,
-  openApi,
+  newClient,
   startChanges,
   startScans,
   withWrongTarget,
@@ -46,7 +46,7 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
       cores: 2,
       roles: ['rpc', 'relay,recorder,worker'],
     });
-    const client = await openApi(signpost);
+    const client = await newClient(signpost);
     const urlOf = (code: CodeJson) => `${signpost.url}/r/${code.short_code}`;
     const create = () => client.create('https://example.com/');
     const codes = (await Promise.all(Array.from({ length: 40 }, create))) as CodeWithTargets[];

@@ -9,7 +9,7 @@ import { PowerCutDisk, whyNoPowerCuts } from '../torture/power-cut.ts';
 import {
   type CodeWithTargets,
   expectNoDuplicates,
-  openApi,
+  newClient,
   recordedScans,
   startChanges,
   startScans,
@@ -45,7 +45,7 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
     });
     const [gateway] = signpost.gateways as [Process];
     afterFile(() => killAll(gateway));
-    const client = await openApi(signpost);
+    const client = await newClient(signpost);
     const create = async () => (await client.create('https://example.com/')) as CodeWithTargets;
     const urlOf = (code: CodeJson) => `${signpost.url}/r/${code.short_code}`;
     const { code: scanned } = await create();
