@@ -1,10 +1,11 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { failure } from '../../../common/contract/errors.ts';
+import { createFolder } from '../../../common/runtime/create-folder.ts';
 import { columnsOf } from '../../db/columns.ts';
 import { ScanEntity } from '../entities.ts';
 
@@ -23,7 +24,7 @@ export const ARCHIVED_COLUMNS = columnsOf(ScanEntity)
 
 /** Writes compressed lines of CSV to a file that exists completely or not at all, even after a crash. */
 export async function writeArchive(folder: string, name: string, lines: Readable): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  createFolder(folder, 0o700);
   await replace(folder, name, (output) => pipeline(lines, createGzip(), output));
 }
 
