@@ -19,12 +19,16 @@ const CHECK_MS = 5_000;
  */
 export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptions): Subscription {
   const { topic, group } = options;
+  /** Of the current consumer; the former one has ended by then. */
+  let topicId = '';
   return subscribe(kafka, {
     ...options,
+    handle: (records, from) => options.handle(records, from, topicId),
     group: () => group,
     async begin({ consumer, cluster, ended, replace }) {
       const currentId = () => kafkaTopicId(cluster, topic);
       const id = await currentId();
+      topicId = id;
       const replaced = () => {
         if (ended.aborted) return;
         logger.warn({ topic, group }, 'a topic was replaced; it is read from its beginning');

@@ -160,6 +160,7 @@ export function conformance(name: string, harness: () => Harness): void {
       await log.publish(topic, numbered(10));
       const read: [from: number, ...values: string[]][] = [];
       const errors: unknown[] = [];
+      const topicIds = new Set<string>();
       let next = 0n;
       const consume = () =>
         log.consume({
@@ -167,7 +168,8 @@ export function conformance(name: string, harness: () => Harness): void {
           group,
           maxRecords: 4,
           onError: (error) => errors.push(error),
-          async handle(records, from) {
+          async handle(records, from, topicId) {
+            topicIds.add(topicId);
             read.push([Number(from), ...records.map(text)]);
             if (from > next) throw new ReadAgain(next);
             next = from + BigInt(records.length);
@@ -194,6 +196,7 @@ export function conformance(name: string, harness: () => Harness): void {
       ];
       await vi.waitFor(() => expect(read).toEqual(rest), EVENTUALLY);
       expect(errors).toEqual([]);
+      expect([...topicIds]).toEqual([await log.identity(topic)]);
     });
 
     test('a partition whose handler rejects does not block the others', async () => {

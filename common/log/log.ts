@@ -85,9 +85,10 @@ export interface ConsumeOptions {
   /**
    * Handles records of one partition in order. They are committed once it resolves; if it rejects they are delivered
    * again: with a `ReadAgain` at once and with earlier ones, otherwise after a pause. `from`: where they were read; the log
-   * has no records between it and the first one.
+   * has no records between it and the first one. `topicId`: the topic's `identity`, or for the first seconds after a topic
+   * was replaced that of the former one.
    */
-  handle(records: readonly LogRecord[], from: bigint): Promise<void>;
+  handle(records: readonly LogRecord[], from: bigint, topicId: string): Promise<void>;
   /** The maximum number of records in one call. Default 5,000. */
   readonly maxRecords?: number;
   /** The number of partitions handled concurrently. Default 3. */

@@ -6,7 +6,7 @@ import { connectionOptions } from '../postgres/connection-options.ts';
 import { logIdleErrors } from '../postgres/idle-errors.ts';
 import { first, KEEP_ALIVE, promptStatement, type Queryable, run, statement } from '../postgres/sql.ts';
 import { type Log, type NewRecord, type Positions, type Subscription, type Topic, TopicMismatch } from './log.ts';
-import { consumeTopic, followTopic } from './postgres-reader.ts';
+import { consumeTopic, followTopic, identityOf } from './postgres-reader.ts';
 import { startRetention } from './postgres-retention.ts';
 import { Subscriptions } from './subscriptions.ts';
 import { SCANS } from './topics.ts';
@@ -154,9 +154,7 @@ export function openPostgresLog({ url, clientId, logger }: { url: string; client
       const rows = await run(pool, offsetsSince, [topic, new Date(time)]);
       return new Map(rows.map(({ partition, start }) => [partition, BigInt(start)]));
     },
-    // No id is needed: after a recreation, positions are either beyond the ends, which readers detect, or were restored
-    // together with the table of partitions. Those of gateways were not, so `src/restored.ts` raises the ends beyond them.
-    identity: async (topic) => topic,
+    identity: async (topic) => identityOf(topic),
     async ensureTopics(wanted: readonly Topic[], creating) {
       const rows = await run(pool, existingTopics, [wanted.map(({ name }) => name)]);
       const existing = new Map(rows.map(({ name, retention }) => [name, retention]));

@@ -191,11 +191,15 @@ export const ScanLedgerEntity = defineEntity({
   },
 });
 
-/** The next record of a partition of the topic. */
+/** The next record of a partition of the topic; `topicId` is null if an earlier version has recorded it. */
 export const ScanPositionEntity = defineEntity({
   name: 'ScanPosition',
   tableName: 'scan_positions',
-  properties: { partition: p.integer().primary().autoincrement(false), position: p.bigint('string') },
+  properties: {
+    partition: p.integer().primary().autoincrement(false),
+    position: p.bigint('string'),
+    topicId: p.text().nullable(),
+  },
 });
 
 /** A part of a month that was moved out of `scans`: to a separate table, or to a file once `file` is set. */

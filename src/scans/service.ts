@@ -1,7 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { Log } from '../../common/log/log.ts';
-import { SCANS } from '../../common/log/topics.ts';
 import type { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
@@ -25,7 +24,7 @@ export function scansService({
   return {
     async auditScans(request) {
       const { ledger, rows, archived, counted, differences } = await auditScans(database, parseWindow(request));
-      const waiting = await waitingRecords(database.pool, await log.ends(SCANS.name));
+      const waiting = await waitingRecords(database.pool, log);
       return {
         answered: BigInt(ledger.answered),
         spooled: BigInt(ledger.spooled),

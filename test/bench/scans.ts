@@ -106,10 +106,9 @@ async function publishAll(): Promise<void> {
 
 /** Starts a recorder; returns the time until no scan waited, in ms. */
 async function recordAll(): Promise<number> {
-  const ends = await log.ends(SCANS.name);
   const start = performance.now();
   const recorder = startRecorder({ log, database, logger });
-  while ((await waitingRecords(pool, ends)) > 0) await sleep(10);
+  while ((await waitingRecords(pool, log)) > 0) await sleep(10);
   const ms = performance.now() - start;
   await recorder.stop();
   const { rows } = await pool.query<{ scans: number }>('select count(*)::integer as scans from scans');

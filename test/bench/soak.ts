@@ -36,7 +36,7 @@ try {
   await log.ensureTopics(TOPICS);
   const recorder = startRecorder({ log, database, logger });
   const codes = Array.from({ length: 200 }, newScannedCode);
-  const waiting = async () => waitingRecords(database.pool, await log.ends(SCANS.name));
+  const waiting = async () => waitingRecords(database.pool, log);
   const start = Date.now();
   let [sent, maxLag] = [0, 0];
   for (let publish = 1; publish <= SECONDS * PUBLISHES_PER_SECOND; publish++) {

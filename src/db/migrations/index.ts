@@ -23,6 +23,7 @@ import { ScanTargets } from './0022-scan-targets.ts';
 import { SignInLinks } from './0024-sign-in-links.ts';
 import { FilteredCodes } from './0025-filtered-codes.ts';
 import { Dashboard } from './0026-dashboard.ts';
+import { TopicsOfPositions } from './0027-topics-of-positions.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -50,4 +51,5 @@ export const migrations: MigrationObject[] = [
   { name: '0024-sign-in-links', class: SignInLinks },
   { name: '0025-filtered-codes', class: FilteredCodes },
   { name: '0026-dashboard', class: Dashboard },
+  { name: '0027-topics-of-positions', class: TopicsOfPositions },
 ];

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
@@ -135,7 +136,12 @@ test('waiting records are those after the last processed offset of each partitio
     [4, 8n],
     [5, 2n],
   ]);
-  expect(await waitingRecords(database.pool, ends)).toBe(8 + 0 + 2);
+  const log = (id: string) => ({ ends: async () => ends, identity: async () => id });
+  expect(await waitingRecords(database.pool, log(SCANS.name))).toBe(8 + 0 + 2);
+  // All of a topic that was created instead of the former one, until something of a partition is recorded.
+  expect(await waitingRecords(database.pool, log('another'))).toBe(50 + 8 + 2);
+  await handle([at(3, 0n), at(3, 1n)], 0n, 'another');
+  expect(await waitingRecords(database.pool, log('another'))).toBe(48 + 8 + 2);
 });
 
 test('the audit finds a manipulated counter', async () => {

@@ -1,5 +1,7 @@
 import type { PoolClient } from 'pg';
 import type { GatewayFigures } from '../../../common/contract/gateway-figures.ts';
+import type { Log } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
 import { first, type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { columnArrays } from '../column-arrays.ts';
 import { dayOf } from '../days.ts';
@@ -7,6 +9,8 @@ import { dayOf } from '../days.ts';
 /** The outcome of some records of one partition. */
 export interface LedgerEntry {
   readonly partition: number;
+  /** Of the topic that the position belongs to: see `Log.identity`. */
+  readonly topicId: string;
   /** The partition's position: the offset after its last entered record. */
   readonly position: bigint;
   /** One entry per day. */
@@ -45,19 +49,19 @@ export interface Ledger {
 }
 
 /** Index: primary key; the updated column is in no index. */
-const lock = statement<{ position: string }>(
+const lock = statement<{ position: string; topic_id: string | null }>(
   'scans_lock_position',
-  `insert into scan_positions as p values ($1, 0)
+  `insert into scan_positions as p (partition, position) values ($1, 0)
    on conflict (partition) do update set position = p.position
-   returning position`,
+   returning position, topic_id`,
 );
 
 /** Indexes: primary keys, all three; the updated columns are in no index. */
 const enterDays = statement(
   'scans_enter_ledger',
   `with advanced as (
-     insert into scan_positions values ($1, $2)
-     on conflict (partition) do update set position = excluded.position
+     insert into scan_positions (partition, position, topic_id) values ($1, $2, $8)
+     on conflict (partition) do update set position = excluded.position, topic_id = excluded.topic_id
    )
    insert into scan_ledger as l (partition, day, recorded, duplicates, dead_lettered, deleted)
    select $1, * from unnest($3::date[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -80,16 +84,24 @@ const enterGateways = statement(
 );
 
 /**
- * Reads and locks the position of a partition. Must be the first statement of the entry's transaction: another recorder
+ * Reads and locks the position of a partition: 0 if that is known of a former topic alone, and undefined if no record of the
+ * partition was ever entered. Must be the first statement of the entry's transaction: another recorder
  * with records of the same partition waits here until it ends.
  */
-export async function lockPosition(tx: PoolClient, partition: number): Promise<bigint> {
+export async function lockPosition(tx: PoolClient, partition: number, topicId: string): Promise<bigint | undefined> {
   const row = await first(tx, lock, [partition]);
-  return BigInt(row?.position ?? 0);
+  if (!row || row.position === '0') return undefined;
+  return positionIn(topicId, row);
+}
+
+/** The position of a partition of the topic; the row of an earlier version does not say to which one it belongs. */
+function positionIn(topicId: string, { position, topic_id }: { position: string; topic_id: string | null }): bigint {
+  return (topic_id ?? topicId) === topicId ? BigInt(position) : 0n;
 }
 
 /** Adds an entry to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
-export async function writeEntry(on: Queryable, { partition, position, days, gateways }: LedgerEntry): Promise<void> {
+export async function writeEntry(on: Queryable, entry: LedgerEntry): Promise<void> {
+  const { partition, topicId, position, days, gateways } = entry;
   await run(on, enterDays, [
     partition,
     position,
@@ -101,6 +113,7 @@ export async function writeEntry(on: Queryable, { partition, position, days, gat
       ({ deadLettered = 0 }) => deadLettered,
       ({ deleted = 0 }) => deleted,
     ),
+    topicId,
   ]);
   if (gateways.length === 0) return;
   await run(
@@ -138,15 +151,16 @@ export async function readLedger(on: Queryable, { from, to }: { from: number; to
 }
 
 /** The whole table: one row per partition. */
-const listPositions = statement<{ partition: number; position: string }>(
+const listPositions = statement<{ partition: number; position: string; topic_id: string | null }>(
   'scans_list_positions',
-  'select partition, position from scan_positions',
+  'select partition, position, topic_id from scan_positions',
 );
 
-/** How many records of the topic, up to the offsets `ends`, no recorder has processed. */
-export async function waitingRecords(on: Queryable, ends: ReadonlyMap<number, bigint>): Promise<number> {
+/** How many records of the topic of scans no recorder has processed. */
+export async function waitingRecords(on: Queryable, log: Pick<Log, 'ends' | 'identity'>): Promise<number> {
+  const [ends, topicId] = await Promise.all([log.ends(SCANS.name), log.identity(SCANS.name)]);
   const rows = await run(on, listPositions);
-  const positions = new Map(rows.map(({ partition, position }) => [partition, BigInt(position)]));
+  const positions = new Map(rows.map((row) => [row.partition, positionIn(topicId, row)]));
   let waiting = 0n;
   for (const [partition, end] of ends) {
     const pending = end - (positions.get(partition) ?? 0n);

@@ -1,6 +1,5 @@
 import { metrics } from '@opentelemetry/api';
 import type { Log } from '../../../common/log/log.ts';
-import { SCANS } from '../../../common/log/topics.ts';
 import type { Database } from '../../db/database.ts';
 import { type DayEntry, waitingRecords } from '../ledger/ledger.ts';
 
@@ -31,7 +30,7 @@ export function observeWaitingRecords({ log, database: { pool } }: { log: Log; d
     description: 'Records of the topic of scans that no recorder has processed yet',
   });
   const observe: Parameters<typeof waiting.addCallback>[0] = async (result) => {
-    result.observe(await waitingRecords(pool, await log.ends(SCANS.name)));
+    result.observe(await waitingRecords(pool, log));
   };
   waiting.addCallback(observe);
   return { stop: () => waiting.removeCallback(observe) };

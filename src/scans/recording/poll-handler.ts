@@ -28,7 +28,7 @@ export function createPollHandler({
   log,
   database: { pool },
   logger,
-}: PollHandlerOptions): (records: readonly LogRecord[], from?: bigint) => Promise<void> {
+}: PollHandlerOptions): (records: readonly LogRecord[], from?: bigint, topicId?: string) => Promise<void> {
   const convertLegacy = legacyScanConverter(pool);
   const existingMonths = new Set<string>();
   const countStages = scanStageCounter();
@@ -69,7 +69,7 @@ export function createPollHandler({
     for (const month of missing) existingMonths.add(month);
   }
 
-  return async (records, from = records[0]?.offset ?? 0n) => {
+  return async (records, from = records[0]?.offset ?? 0n, topicId: string = SCANS.name) => {
     // A core whose own clock is a day behind would take all scans for dead letters.
     const now = await postgresNow(pool);
     const { scans, undecodable } = decodeAll(records, now);
@@ -80,6 +80,7 @@ export function createPollHandler({
       deadLetters: undecodable.map(({ record }) => record),
       now,
       partition: records.at(-1)?.partition ?? 0,
+      topicId,
       from,
       next: (records.at(-1)?.offset ?? -1n) + 1n,
       gateways: records

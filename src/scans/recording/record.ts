@@ -47,6 +47,8 @@ export interface Poll {
   /** When the poll was decoded, by Postgres's clock, in ms since 1970. */
   readonly now: number;
   readonly partition: number;
+  /** Of the topic: see `Log.identity`. */
+  readonly topicId: string;
   /** Where the records were read: the log has none between it and the first one. */
   readonly from: bigint;
   /** Offset after the last record. */
@@ -69,18 +71,18 @@ export async function record(
   poll: Poll,
   derive: (scan: DecodedScan) => DerivedScan,
 ): Promise<readonly DayEntry[]> {
-  const { scans, now, partition, from, gateways } = poll;
+  const { scans, now, partition, topicId, from, gateways } = poll;
   const ordered = uniqueById(scans);
   const recordAs = (allNew: boolean) =>
     transactionWithin(pool, RECORDING_MS, async (tx) => {
-      const position = await lockPosition(tx, partition);
-      // 0: none were recorded, and the log may be older.
-      if (position > 0n && position < from) throw new RecordsMissing(position);
+      const position = await lockPosition(tx, partition, topicId);
+      // If none were ever recorded, the log may be older than this database.
+      if (position !== undefined && position < from) throw new RecordsMissing(position);
       const inserted = await (allNew ? copyScans(tx, ordered, derive) : insertScans(tx, ordered.map(derive)));
       const { kept, deleted } = await discardInserted(tx, inserted, now);
       if (kept.length > 0) await count(tx, kept, allNew);
-      const days = ledgerDays(poll, kept, deleted, position);
-      await writeEntry(tx, { partition, ...days, gateways });
+      const days = ledgerDays(poll, kept, deleted, position ?? 0n);
+      await writeEntry(tx, { partition, topicId, ...days, gateways });
       return days.days;
     });
   try {

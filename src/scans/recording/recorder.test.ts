@@ -106,6 +106,32 @@ describe('records that Postgres lacks, after it was put back to an earlier state
     expect((await database.pool.query(position)).rows).toEqual([{ position: 1_031 }]);
     await expectCleanAudit();
   });
+
+  test('are read again from the beginning of a topic that Postgres does not know yet', async () => {
+    const scanned = newScannedCode();
+    const { lines, logger } = recordingLogger();
+    let oldest = 0n;
+    const since = async () => new Map([[partition, oldest]]);
+    const record = createPollHandler({ log: { ...log, since }, database, logger });
+    const [first = [], second = [], third = []] = polls(scanned, 3);
+    const renumbered = (poll: LogRecord[], offset: bigint) => poll.map((each) => ({ ...each, offset }));
+    await record(first, 1_000n);
+    // Recorded from the new topic, and lost with a restore to the time before.
+    await expect(record(renumbered(third, 1_001n), 1_001n, 'new')).rejects.toEqual(new ReadAgain(0n));
+    await record(renumbered(second, 0n), 0n, 'new');
+    await record(renumbered(third, 1_001n), 1n, 'new');
+    expect(await total(scanned)).toBe(3);
+    expect((await database.pool.query(position)).rows).toEqual([{ position: 1_002 }]);
+    // A third one, of which the log has deleted the first scans.
+    oldest = 5n;
+    await record(renumbered(polls(scanned, 1)[0] ?? [], 5n), 5n, 'third');
+    expect(await total(scanned)).toBe(4);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 40, msg: 'Postgres lacks scans; they are read from the log again', partition, records: 1_001 },
+      { level: 50, msg: 'the log has deleted scans that were not recorded', partition, records: 5 },
+    ]);
+    await expectCleanAudit();
+  });
 });
 
 test('two recorders with overlapping polls count every scan once', async () => {

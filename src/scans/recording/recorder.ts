@@ -64,8 +64,8 @@ export function startRecorder(options: RecorderOptions): Subscription {
     topic: SCANS.name,
     group: 'signpost.recorder',
     maxRecords: MAX_POLL_RECORDS,
-    async handle(records, from) {
-      await handle(records, from);
+    async handle(records, from, topicId) {
+      await handle(records, from, topicId);
       unfolded = true;
     },
     onError: reportFailure,

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import type { ConsumeOptions, Log } from '../../../common/log/log.ts';
+import { SCANS } from '../../../common/log/topics.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
@@ -156,7 +157,7 @@ test('a recorder folds increments when it starts and after polls, and again afte
      create trigger refuse before delete on scan_increments for each statement execute function refuse()`,
   );
   const next = scanRecord(code, { at: now });
-  await consumed[0]?.handle([next], next.offset);
+  await consumed[0]?.handle([next], next.offset, SCANS.name);
   await expect
     .poll(() => {
       vi.advanceTimersByTime(10_000);
