@@ -10,8 +10,9 @@ import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 
 /** Records per poll: few, so that the first deliveries of a large batch do not wait for the last ones. */
 const MAX_RECORDS = 500;
-/** Records per statement, which locks the endpoints while it runs. */
+/** Records per statement, which locks the endpoints while it runs, and their size. */
 const MAX_RECORDS_PER_STATEMENT = 1_000;
+const MAX_BYTES_PER_STATEMENT = 4 * 2 ** 20;
 /**
  * How long that statement may take, in ms: twenty times what 1,000 events for 50 endpoints take. A Postgres that vanishes
  * meanwhile ends no connection (see `PROMPT_MS`), and this member would keep its partitions.
@@ -98,10 +99,11 @@ function batched(
   async function run(): Promise<void> {
     running = true;
     while (waiting.length > 0) {
-      let count = 0;
+      let [count, bytes] = [0, 0];
       const end = waiting.findIndex(({ records }, index) => {
         count += records.length;
-        return index > 0 && count > MAX_RECORDS_PER_STATEMENT;
+        for (const { value } of records) bytes += value?.length ?? 0;
+        return index > 0 && (count > MAX_RECORDS_PER_STATEMENT || bytes > MAX_BYTES_PER_STATEMENT);
       });
       const batch = waiting.splice(0, end === -1 ? waiting.length : end);
       const done = handle(batch.flatMap(({ records }) => records));

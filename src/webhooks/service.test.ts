@@ -107,6 +107,7 @@ describe('endpoints', () => {
     ['https://0x7f000001/', 'url: must be an address on the public Internet.'],
     ['https://[::ffff:10.0.0.1]/', 'url: must be an address on the public Internet.'],
     ['https://169.254.169.254/latest', 'url: must be an address on the public Internet.'],
+    [`https://${'例え.'.repeat(30)}com/`, 'url: its host must have at most 253 characters in ASCII.'],
   ])('%s is rejected', async (url, sentence) => {
     const { id } = await create();
     expect(await rejection(account.webhooks.createEndpoint({ url, events: ['qr.created'] }))).toBe(
@@ -416,6 +417,9 @@ describe('deliveries', () => {
     expect(await due()).toEqual([true, false]);
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.PENDING });
     expect(deliveries.map((each) => each.id)).toEqual(recent.toReversed());
+    const attempts = `select attempts from webhook_deliveries where endpoint_id = $1 and status = 'pending'`;
+    const { rows } = await pool.query(attempts, [decodeId('hook', id)]);
+    expect(rows).toEqual([{ attempts: 0 }, { attempts: 0 }]);
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(0);
   });
 });

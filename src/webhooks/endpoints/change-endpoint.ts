@@ -29,7 +29,7 @@ export async function changeEndpoint(
   if (willBeEnabled) endpoint.disabledReason = null;
   else if (wasEnabled) {
     endpoint.disabledReason = DISABLE_REASONS.switchedOff;
-    await disableEndpoint(connectionOf(em), accountId, id, DISABLE_REASONS.switchedOff);
+    await disableEndpoint(connectionOf(em), { id, accountId, reason: DISABLE_REASONS.switchedOff });
   }
   // The host at the new URL has not agreed to receive events, and one that stopped responding may no longer do so. The
   // endpoint is treated as a new one, which is disabled after another five days of failures.

@@ -24,7 +24,7 @@ const disable = statement<{ id: string }>(
   'webhooks_disable_endpoint',
   `with disabled as (
      update webhook_endpoints set disabled_reason = $3, due_at = null, leased_by = null, leased_until = null
-     where id = $1 and account_id = $2 and disabled_reason is null returning id
+     where id = $1 and account_id = $2 and url = coalesce($4, url) and disabled_reason is null returning id
    ), failed as (
      update webhook_deliveries d set status = 'failed', next_attempt_at = null
      from disabled where d.endpoint_id = disabled.id and d.status = 'pending'
@@ -79,9 +79,15 @@ export async function findEndpoint(em: EntityManager, accountId: string, id: str
   return expectFound((await em.findOne(EndpointEntity, { id, accountId })) ?? undefined);
 }
 
-/** Disables an endpoint, and fails its pending deliveries. Returns false if it was disabled already. */
-export async function disableEndpoint(tx: Queryable, accountId: string, id: string, reason: string): Promise<boolean> {
-  return (await first(tx, disable, [id, accountId, reason])) !== undefined;
+/**
+ * Disables an endpoint, and fails its pending deliveries. Returns false if it was disabled already, or if it no longer has
+ * the URL `onlyAt`.
+ */
+export async function disableEndpoint(
+  tx: Queryable,
+  { id, accountId, reason, onlyAt }: { id: string; accountId: string; reason: string; onlyAt?: string },
+): Promise<boolean> {
+  return (await first(tx, disable, [id, accountId, reason, onlyAt ?? null])) !== undefined;
 }
 
 /** Replaces the encrypted secret of an endpoint. Requests are also signed with the former one for 24 hours. */

@@ -66,8 +66,7 @@ export function completedAttempts({
         attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
       );
       if (reason === undefined) continue;
-      await disableAndAudit(pool, row, reason, logger);
-      leased.remove(row.id);
+      if (await disableAndAudit(pool, row, reason, logger)) leased.remove(row.id);
     }
   }
 

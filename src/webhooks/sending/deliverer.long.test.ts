@@ -356,6 +356,26 @@ test('an endpoint whose test event has finally failed is disabled, and its deliv
   await untilSucceeded(id, 5);
 });
 
+test('an endpoint with a host longer than any name does not keep others from being sent', async () => {
+  const character = () => String.fromCodePoint(0x4e00 + Math.floor(Math.random() * 20_000));
+  const labels = Array.from({ length: 680 }, () => character() + character());
+  const { id } = await account.addEndpoint(`https://${labels.join('.')}.com/`);
+  await pool.query('update webhook_endpoints set verified_at = null');
+  await account.webhooks.sendTestEvent({ id });
+  const tenant = await newAccount();
+  const other = await startReceiver(ACCEPT);
+  await addUnverified(other.url, tenant);
+  startDelivering();
+  await vi.waitFor(() => expect(other.received).toHaveLength(1), EVENTUALLY);
+});
+
+test('deliveries that exceed the memory for all are sent all the same', async () => {
+  const [one, other] = [await addEndpoint(ACCEPT), await addEndpoint(acceptAfter(20))];
+  await fanOutEvents(20);
+  startDelivering({ bytes: 1, bytesPerEndpoint: 1 });
+  await Promise.all([untilSucceeded(one.id, 20), untilSucceeded(other.id, 20)]);
+});
+
 test('an account’s budget bounds the attempts to a host, however many endpoints and deliveries fail there', async () => {
   let respond: Responder = (_, response) => void response.writeHead(500).end();
   const host = await startReceiver((received, response) => respond(received, response));

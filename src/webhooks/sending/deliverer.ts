@@ -31,6 +31,8 @@ export interface DelivererOptions {
 const LIMITS: Readonly<Limits> = {
   requestsPerEndpoint: 50,
   queuedPerEndpoint: 150,
+  bytesPerEndpoint: 2 ** 20,
+  bytes: 64 * 2 ** 20,
   endpoints: 2_000,
   leaseMs: 30_000,
   timeoutMs: TIMEOUT_MS,
@@ -42,6 +44,12 @@ interface Limits {
   requestsPerEndpoint: number;
   /** Deliveries of one endpoint that are queued in this process. */
   queuedPerEndpoint: number;
+  /**
+   * Bodies in the memory of this process: of one endpoint, which may exceed this by one, and of all. Beyond that an endpoint
+   * without any gets one at a time, so that no account's deliveries keep others from being sent.
+   */
+  bytesPerEndpoint: number;
+  bytes: number;
   /** Working endpoints that one process leases, and throttled ones: these may all hang, and must not take the place of those. */
   endpoints: number;
   /** When another process may lease the endpoints of a process that died. */
@@ -93,12 +101,18 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   );
 
   async function fetchDue(): Promise<void> {
-    const capacities = leased.capacities(limits.requestsPerEndpoint, limits.queuedPerEndpoint);
+    const capacities = leased.capacities({
+      low: limits.requestsPerEndpoint,
+      most: limits.queuedPerEndpoint,
+      bytes: limits.bytesPerEndpoint,
+    });
     if (capacities.length === 0) return;
-    const fetched = capacities.flatMap(({ id }) => [...(leased.get(id)?.fetched ?? [])]);
-    for (const delivery of await queue.due(capacities, fetched)) {
+    const fetched = capacities.flatMap(({ id }) => leased.get(id)?.fetched.ids ?? []);
+    let bytes = limits.bytes;
+    for (const endpoint of leased.values()) bytes -= endpoint.fetched.size;
+    for (const delivery of await queue.due(capacities, fetched, bytes)) {
       const endpoint = leased.get(delivery.endpoint_id);
-      endpoint?.fetched.add(delivery.id);
+      endpoint?.fetched.add(delivery);
       endpoint?.queued.push(delivery);
     }
     sender.sendQueued();

@@ -11,17 +11,18 @@ import { webhooksFixture } from '../webhooks.fixture.ts';
 import { disableAndAudit } from './disable-policy.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const ENDPOINT = 'http://localhost:9/';
 const logger = pino({ level: 'silent' });
 const { url, pool, newAccount } = await webhooksFixture();
 
 test('an endpoint that was being disabled when Postgres vanished does not keep the deliveries waiting', async () => {
   const account = await newAccount();
-  const id = decodeId('hook', (await account.addEndpoint('http://localhost:9/')).id) ?? '';
+  const id = decodeId('hook', (await account.addEndpoint(ENDPOINT)).id) ?? '';
   const postgres = await startTcpProxy(url);
   const behindProxy = await openDatabase(postgres.url, 2, entities);
   onTestFinished(() => behindProxy.close());
   const disable = () =>
-    disableAndAudit(behindProxy.pool, { id, account_id: account.id }, 'It answered 410 Gone.', logger);
+    disableAndAudit(behindProxy.pool, { id, account_id: account.id, url: ENDPOINT }, 'It answered 410 Gone.', logger);
   await transaction(pool, async (tx) => {
     await tx.query(MAY_BE_IDLE);
     await tx.query('select from webhook_endpoints for no key update');
@@ -35,3 +36,16 @@ test('an endpoint that was being disabled when Postgres vanished does not keep t
   const { rows } = await pool.query('select disabled_reason from webhook_endpoints');
   expect(rows).toEqual([{ disabled_reason: 'It answered 410 Gone.' }]);
 }, 60_000);
+
+test('an endpoint is not disabled for what its former URL answered', async () => {
+  const account = await newAccount();
+  const { id: hook } = await account.addEndpoint(ENDPOINT);
+  const url = `${ENDPOINT}moved`;
+  await account.webhooks.updateEndpoint({ id: hook, url });
+  const row = { id: decodeId('hook', hook) ?? '', account_id: account.id };
+  expect(await disableAndAudit(pool, { ...row, url: ENDPOINT }, 'It answered 410 Gone.', logger)).toBe(false);
+  const enabled = async () => (await account.webhooks.listEndpoints({})).endpoints.map((endpoint) => endpoint.enabled);
+  expect(await enabled()).toEqual([true]);
+  expect(await disableAndAudit(pool, { ...row, url }, 'It answered 410 Gone.', logger)).toBe(true);
+  expect(await enabled()).toEqual([false]);
+});

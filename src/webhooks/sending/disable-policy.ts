@@ -12,9 +12,9 @@ import { DISABLE_AFTER_MS } from './schedule.ts';
 const GONE = 410;
 
 /** Scans all endpoints, once an hour. Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
-const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'verified_at'>>(
+const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'url' | 'verified_at'>>(
   'webhooks_idle',
-  `select id, account_id, verified_at from webhook_endpoints e
+  `select id, account_id, url, verified_at from webhook_endpoints e
    where disabled_reason is null and case
      when verified_at is null then not exists (
        select from webhook_deliveries d
@@ -42,20 +42,24 @@ export function reasonToDisable(
   return DISABLE_REASONS.failedForDays;
 }
 
-/** Disables an endpoint, and records that in the account's audit log; does nothing if it is disabled already. */
+/**
+ * Disables an endpoint for what happened at its URL, and records that in the account's audit log. Returns false, and does
+ * nothing, if it is disabled already or has another URL meanwhile.
+ */
 export async function disableAndAudit(
   pool: Pool,
-  { id, account_id }: { readonly id: string; readonly account_id: string },
+  { id, account_id: accountId, url }: Pick<LeasedEndpointRow, 'id' | 'account_id' | 'url'>,
   reason: string,
   logger: Logger,
-): Promise<void> {
+): Promise<boolean> {
   const endpoint = encodeId('hook', id);
   const disabled = await transactionWithin(pool, LONG_MS, async (tx) => {
-    if (!(await disableEndpoint(tx, account_id, id, reason))) return false;
-    await recordOwnChange(tx, account_id, 'endpoint disabled', endpoint);
+    if (!(await disableEndpoint(tx, { id, accountId, reason, onlyAt: url }))) return false;
+    await recordOwnChange(tx, accountId, 'endpoint disabled', endpoint);
     return true;
   });
   if (disabled) logger.info({ endpoint, reason }, 'a webhook endpoint was disabled');
+  return disabled;
 }
 
 /**

@@ -1,19 +1,20 @@
 import type { Logger } from 'pino';
 import { encodeId } from '../../../common/contract/ids.ts';
+import { MAX_HOST_CHARACTERS } from '../endpoints/endpoint-url.ts';
 import type { Seal } from '../seal.ts';
 import type { Capacity, DueDelivery, LeasedEndpointRow } from './queue.ts';
 
 /** An endpoint that this process leases. */
 export interface LeasedEndpoint {
   row: LeasedEndpointRow;
-  /** The host name or IP address in its URL. */
+  /** The host name or IP address in its URL, as far as names may be long. */
   host: string;
   /** Decrypted; empty when they cannot be decrypted, and then nothing is sent. */
   secrets: readonly string[];
   /** Deliveries fetched and not yet sent. */
   readonly queued: DueDelivery[];
-  /** UUIDs of the deliveries fetched and not yet recorded: queued, in flight or completed. */
-  readonly fetched: Set<string>;
+  /** The deliveries fetched and not yet recorded: queued, in flight or completed. */
+  readonly fetched: FetchedDeliveries;
   /** Number of requests in flight. */
   inFlight: number;
   /** When it was leased or an attempt was last recorded, in ms of `performance.now()`. */
@@ -22,6 +23,31 @@ export interface LeasedEndpoint {
   notBefore: number;
   /** By how many ms Postgres's clock is ahead of this process's. */
   clockOffsetMs: number;
+}
+
+/** Deliveries by their UUIDs, and the size of their bodies. */
+class FetchedDeliveries {
+  readonly #sizes = new Map<string, number>();
+  /** In all, in characters. */
+  size = 0;
+
+  get ids(): readonly string[] {
+    return [...this.#sizes.keys()];
+  }
+
+  get isEmpty(): boolean {
+    return this.#sizes.size === 0;
+  }
+
+  add({ id, body }: DueDelivery): void {
+    this.#sizes.set(id, body.length);
+    this.size += body.length;
+  }
+
+  delete(id: string): void {
+    this.size -= this.#sizes.get(id) ?? 0;
+    this.#sizes.delete(id);
+  }
 }
 
 /**
@@ -43,8 +69,11 @@ export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
   remove(id: string): void;
   /** Updates the endpoints whose leases were renewed, and removes all others. */
   applyRenewal(rows: readonly LeasedEndpointRow[]): void;
-  /** How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are. */
-  capacities(low: number, most: number): Capacity[];
+  /**
+   * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are, and of which size,
+   * so that the endpoint has at most one more than `bytes` hold.
+   */
+  capacities(limits: { low: number; most: number; bytes: number }): Capacity[];
   /** UUIDs of the endpoints that have been idle for `ms`. */
   idle(ms: number): string[];
 }
@@ -68,11 +97,12 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
   const methods = {
     put(row: LeasedEndpointRow) {
       const now = performance.now();
-      const host = new URL(row.url).hostname.replace(/\.$/, '');
+      const host = new URL(row.url).hostname.replace(/\.$/, '').slice(0, MAX_HOST_CHARACTERS);
       const clockOffsetMs = row.clock_ms - Date.now();
       const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0), clockOffsetMs };
       const known = leased.get(row.id);
-      if (!known) leased.set(row.id, { ...state, queued: [], fetched: new Set(), inFlight: 0, lastActiveAt: now });
+      if (!known)
+        leased.set(row.id, { ...state, queued: [], fetched: new FetchedDeliveries(), inFlight: 0, lastActiveAt: now });
       else {
         Object.assign(known, state);
         // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events.
@@ -88,21 +118,21 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       for (const id of leased.keys()) if (!renewed.has(id)) methods.remove(id);
       for (const row of rows) methods.put(row);
     },
-    capacities(low: number, most: number) {
+    capacities({ low, most, bytes }: { low: number; most: number; bytes: number }) {
       const now = performance.now();
       return [...leased].flatMap(([id, { row, secrets, queued, fetched, notBefore }]) => {
         if (secrets.length === 0) return [];
         const { url, secret } = row;
-        const testsOnly = row.verified_at === null;
-        if (isThrottled(row))
-          return fetched.size === 0 && notBefore <= now ? { id, url, secret, deliveries: 1, testsOnly } : [];
-        return queued.length < low ? { id, url, secret, deliveries: most - queued.length, testsOnly } : [];
+        const hasNone = fetched.isEmpty;
+        const known = { id, url, secret, testsOnly: row.verified_at === null, hasNone, bytes: bytes - fetched.size };
+        if (isThrottled(row)) return hasNone && notBefore <= now ? { ...known, deliveries: 1 } : [];
+        return queued.length < low && known.bytes > 0 ? { ...known, deliveries: most - queued.length } : [];
       });
     },
     idle(ms: number) {
       const before = performance.now() - ms;
       const idle = [...leased.values()].filter(({ secrets, fetched, lastActiveAt }) => {
-        return fetched.size === 0 && lastActiveAt <= before && (secrets.length > 0 || ms === 0);
+        return fetched.isEmpty && lastActiveAt <= before && (secrets.length > 0 || ms === 0);
       });
       return idle.map(({ row }) => row.id);
     },

@@ -9,6 +9,7 @@ import { type Capacity, type DeliveryResult, type DueDelivery, queueOf } from '.
 
 const URL = 'https://hooks.example.com/';
 const ALL = { working: 10, throttled: 10 };
+const MANY_BYTES = 2 ** 30;
 const { pool, newAccount } = await webhooksFixture();
 const newQueue = () => queueOf(pool, newUuid(), 60_000);
 
@@ -24,7 +25,7 @@ async function addEndpoint(events: number) {
 
 async function capacityOf(id: string): Promise<Capacity> {
   const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [id]);
-  return { id, ...rows[0], deliveries: 10, testsOnly: false };
+  return { id, ...rows[0], deliveries: 10, bytes: MANY_BYTES, testsOnly: false, hasNone: true };
 }
 
 function failed({ id, attempts }: DueDelivery, newStatus: DeliveryResult['newStatus']): DeliveryResult {
@@ -52,9 +53,10 @@ test('only due deliveries that were not fetched before are sent, and none once t
   const { id, hook, webhooks } = await addEndpoint(3);
   const queue = newQueue();
   const capacity = await capacityOf(id);
-  const [fetched, later, due] = await queue.due([capacity], []);
+  const [fetched, later, due] = await queue.due([capacity], [], MANY_BYTES);
   await pool.query(`update webhook_deliveries set next_attempt_at = now() + interval '1 h' where id = $1`, [later?.id]);
-  const ids = async (known: Capacity) => (await queue.due([known], [fetched?.id ?? ''])).map((each) => each.id);
+  const ids = async (known: Capacity) =>
+    (await queue.due([known], [fetched?.id ?? ''], MANY_BYTES)).map((each) => each.id);
   expect(await ids(capacity)).toEqual([due?.id]);
   expect(await ids({ ...capacity, testsOnly: true })).toEqual([]);
   await webhooks.rotateSecret({ id: hook });
@@ -63,11 +65,25 @@ test('only due deliveries that were not fetched before are sent, and none once t
   expect(await ids({ ...(await capacityOf(id)), url: `${URL}former` })).toEqual([]);
 });
 
+test('no more bodies are read than fit, of one endpoint and in all, but one of each endpoint that has none', async () => {
+  const { id } = await addEndpoint(3);
+  await pool.query(`update webhook_deliveries set body = repeat('x', 1000)`);
+  const capacity = await capacityOf(id);
+  const count = async (bytes: number, of: Partial<Capacity>) =>
+    (await newQueue().due([{ ...capacity, ...of }], [], bytes)).length;
+  expect(await count(MANY_BYTES, {})).toBe(3);
+  expect(await count(MANY_BYTES, { bytes: 1_001 })).toBe(2);
+  expect(await count(MANY_BYTES, { bytes: 1_000 })).toBe(1);
+  expect(await count(1_001, {})).toBe(2);
+  expect(await count(0, {})).toBe(1);
+  expect(await count(-1, { hasNone: false })).toBe(0);
+});
+
 test('the result of an attempt before a delivery was resent, or failed with its endpoint, is listed and changes nothing', async () => {
   const { id, hook, webhooks } = await addEndpoint(2);
   await pool.query('update webhook_deliveries set attempts = 9');
   const queue = newQueue();
-  const [resent, failing] = await queue.due([await capacityOf(id)], []);
+  const [resent, failing] = await queue.due([await capacityOf(id)], [], MANY_BYTES);
   if (!resent || !failing) throw new Error('no delivery is due');
   const { deliveries } = await webhooks.listDeliveries({ endpointId: hook });
   await webhooks.resendDelivery({ id: deliveries.find((each) => decodeId('dlv', each.id) === resent.id)?.id ?? '' });

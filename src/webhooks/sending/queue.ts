@@ -36,7 +36,11 @@ export interface Capacity {
   readonly url: string;
   readonly secret: Buffer;
   readonly deliveries: number;
+  /** The size of their bodies, which the last of them may exceed. */
+  readonly bytes: number;
   readonly testsOnly: boolean;
+  /** Whether its process has none of its deliveries: it gets one whatever the total. */
+  readonly hasNone: boolean;
 }
 
 /** Whether attempts to an endpoint succeeded at a URL. */
@@ -123,27 +127,43 @@ const renew = promptStatement<LeasedEndpointRow>(
 );
 
 /**
- * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint. $2: the limit of each; $3: test
- * events only; $4: deliveries fetched before; $5 and $6: the known URLs and secrets. An endpoint of which either has changed
+ * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint, and webhook_deliveries_pkey. $2 and $7:
+ * the limits of each; $3: test events only; $4: deliveries fetched before; $5 and $6: the known URLs and secrets; $8:
+ * endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a large body is known
+ * without reading it. An endpoint of which either has changed
  * gets nothing until its lease is renewed: its new test event would go to the former URL and count as delivered, and a
  * receiver that knows only the new secret would reject what is signed with the former one alone.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
   `select d.*
-   from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[], $6::bytea[]) as leased (id, capacity, tests_only, url, secret)
-   join webhook_endpoints e on e.id = leased.id and e.url = leased.url and e.secret = leased.secret
-   cross join lateral (
-     (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
-      where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
-        and id <> all($4::uuid[])
-      order by next_attempt_at limit leased.capacity)
-     union all
-     (select id, endpoint_id, event_id, body, attempts from webhook_deliveries
-      where leased.tests_only and endpoint_id = leased.id and status = 'pending' and event_type = '${TEST_EVENT}'
-        and next_attempt_at <= now() and id <> all($4::uuid[])
-      order by next_attempt_at limit leased.capacity)
-   ) d`,
+   from (
+     select listed.id, nth, has_none, sum(size) over (order by nth, listed.id rows between unbounded preceding and 1 preceding) as before
+     from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[], $6::bytea[], $7::integer[], $8::boolean[])
+       as leased (id, capacity, tests_only, url, secret, bytes, has_none)
+     join webhook_endpoints e on e.id = leased.id and e.url = leased.url and e.secret = leased.secret
+     cross join lateral (
+       select id, octet_length(body) as size, row_number() over due as nth,
+         sum(octet_length(body)) over (due rows between unbounded preceding and 1 preceding) as before
+       from (
+         (select id, body, next_attempt_at from webhook_deliveries
+          where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
+            and id <> all($4::uuid[])
+          order by next_attempt_at limit leased.capacity)
+         union all
+         (select id, body, next_attempt_at from webhook_deliveries
+          where leased.tests_only and endpoint_id = leased.id and status = 'pending' and event_type = '${TEST_EVENT}'
+            and next_attempt_at <= now() and id <> all($4::uuid[])
+          order by next_attempt_at limit leased.capacity)
+       ) as pending
+       window due as (order by next_attempt_at, id)
+     ) as listed
+     where coalesce(before, 0) < leased.bytes
+   ) as measured cross join lateral (
+     select id, endpoint_id, event_id, body, attempts from webhook_deliveries where id = measured.id limit 1
+   ) d
+   where coalesce(before, 0) < $9 or (nth = 1 and has_none)
+   order by nth`,
   LONG_MS,
 );
 
@@ -223,8 +243,11 @@ export interface Queue {
   nextDue(): Promise<number | undefined>;
   /** Renews leases and returns the current rows. The process no longer leases endpoints that are missing in them. */
   renew(endpoints: readonly string[]): Promise<LeasedEndpointRow[]>;
-  /** Due deliveries of leased endpoints, except those `fetched` before. */
-  due(capacities: readonly Capacity[], fetched: readonly string[]): Promise<DueDelivery[]>;
+  /**
+   * Due deliveries of leased endpoints, except those `fetched` before, the longest overdue of an endpoint first. `bytes`: the
+   * size of their bodies in all, which the last of them may exceed.
+   */
+  due(capacities: readonly Capacity[], fetched: readonly string[], bytes: number): Promise<DueDelivery[]>;
   /** Records attempts and the state of endpoints in one transaction; returns the endpoints that changed. */
   record(results: readonly DeliveryResult[], endpointResults: readonly EndpointResult[]): Promise<LeasedEndpointRow[]>;
   /**
@@ -240,10 +263,18 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
     claim: ({ working, throttled }) => run(pool, claim, [self, leaseMs, Math.max(0, working), Math.max(0, throttled)]),
     nextDue: async () => (await first(pool, selectNextDue))?.wait,
     renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
-    due(capacities, fetched) {
+    due(capacities, fetched, bytes) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
       const known = [column('url'), column('secret')];
-      return run(pool, selectDue, [column('id'), column('deliveries'), column('testsOnly'), fetched, ...known]);
+      const sizes = [column('bytes'), column('hasNone'), Math.max(0, bytes)];
+      return run(pool, selectDue, [
+        column('id'),
+        column('deliveries'),
+        column('testsOnly'),
+        fetched,
+        ...known,
+        ...sizes,
+      ]);
     },
     record(results, endpointResults) {
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
