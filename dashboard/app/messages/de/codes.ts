@@ -3,7 +3,7 @@ import type { codes as en } from '../en/codes.ts';
 export const codes: typeof en = {
   newCode: 'Neuer Code',
   count: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
-  atLeast: (_, formatted) => `Mindestens ${formatted} Codes`,
+  atLeast: (count, formatted) => `Mindestens ${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
   columns: {
     image: 'Bild',
     select: 'Auswahl',
@@ -55,7 +55,7 @@ export const codes: typeof en = {
   keys: 'Pfeiltasten bewegen, Leertaste wählt aus, Eingabe zeigt Einzelheiten, Strg+A wählt alle aus.',
   select: (name) => `${name} auswählen`,
   selectAll: 'Alle passenden Codes auswählen',
-  selected: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'} ausgewählt`,
+  selected: (counted) => `${counted} ausgewählt`,
   unselect: 'Auswahl aufheben',
   tooManyInRange: (most) =>
     `Als Bereich lassen sich höchstens ${most} Codes auswählen. Filtern Sie stattdessen und wählen Sie alle aus.`,
@@ -72,6 +72,7 @@ export const codes: typeof en = {
     export: 'CSV exportieren',
     tooManyExported: (most) =>
       `Es lassen sich höchstens ${most} Codes auf einmal exportieren. Grenzen Sie die Auswahl mit Filtern ein.`,
+    atLeast: (count, formatted) => `mindestens ${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
     progress: (done, total) => `${done} von ${total}`,
     stop: 'Anhalten',
     undone: 'Die Änderung ist rückgängig gemacht.',
@@ -102,10 +103,10 @@ export const codes: typeof en = {
       delete: 'Codes werden gelöscht',
       restore: 'Codes werden wiederhergestellt',
     },
-    confirmDelete: (formatted) => `${formatted} löschen?`,
+    confirmDelete: (formatted) => `Wirklich ${formatted} löschen?`,
     deleteText:
       'Wer sie scannt, erfährt, dass der Code nicht mehr aktiv ist. Gelöschte Codes lassen sich jederzeit wiederherstellen.',
-    confirmPause: (formatted) => `${formatted} pausieren?`,
+    confirmPause: (formatted) => `Wirklich ${formatted} pausieren?`,
     pauseText: 'Wer sie scannt, sieht die Seite „pausiert“, bis Sie sie fortsetzen.',
     retargetText: (formatted) =>
       `Ab sofort führen Scans von ${formatted} zu dieser Adresse. Regeln eines Codes bleiben und entscheiden weiterhin zuerst. Codes ohne Ziel bleiben, wie sie sind.`,

@@ -2,7 +2,7 @@
 export const codes = {
   newCode: 'New code',
   count: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,
-  atLeast: (_: number, formatted: string) => `At least ${formatted} codes`,
+  atLeast: (count: number, formatted: string) => `At least ${formatted} ${count === 1 ? 'code' : 'codes'}`,
   columns: {
     image: 'Image',
     select: 'Selection',
@@ -54,7 +54,8 @@ export const codes = {
   keys: 'Arrow keys move, Space selects, Enter shows details, Ctrl+A selects all.',
   select: (name: string) => `Select ${name}`,
   selectAll: 'Select all codes that match',
-  selected: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'} selected`,
+  /** `counted`: as `count` or `atLeast` say it. */
+  selected: (counted: string) => `${counted} selected`,
   unselect: 'Clear selection',
   tooManyInRange: (most: string) => `At most ${most} codes can be selected as a range. Select all and filter instead.`,
   bulk: {
@@ -70,6 +71,8 @@ export const codes = {
     export: 'Export CSV',
     tooManyExported: (most: string) =>
       `At most ${most} codes can be exported at a time. Narrow the selection with filters.`,
+    /** `atLeast` within a sentence. */
+    atLeast: (count: number, formatted: string) => `at least ${formatted} ${count === 1 ? 'code' : 'codes'}`,
     progress: (done: string, total: string) => `${done} of ${total}`,
     stop: 'Stop',
     undone: 'The change is undone.',

@@ -19,12 +19,14 @@ interface BulkBarProps {
   readonly filter: CodesFilter;
   /** All codes that match the filters. */
   readonly total: number;
+  /** Whether more of them may match than `total`: those that have not been searched. */
+  readonly isLowerBound: boolean;
   /** Whether the list is one of deleted codes, which can only be restored. */
   readonly isDeleted: boolean;
 }
 
 /** What can be done with the selected codes. */
-export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
+export function BulkBar({ selecting, filter, total, isLowerBound, isDeleted }: BulkBarProps) {
   const { codes, common } = useMessages();
   const { bulk } = codes;
   // There the list has no head with a box for all.
@@ -35,7 +37,8 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
   const folders = useFolders();
   const tags = useTags();
   const count = selecting.count(total);
-  const counted = codes.count(count, format.number(count));
+  const isAtLeast = selecting.selection.all && isLowerBound;
+  const counted = (isAtLeast ? bulk.atLeast : codes.count)(count, format.number(count));
   const tagOptions = (tags.data?.tags ?? []).map(({ id, name }) => ({ id, label: name }));
   if (count === 0 && !running) return null;
   return (
@@ -44,7 +47,9 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
         <div className={styles.bar} role="toolbar" aria-label={bulk.label}>
           <span className={styles.count}>
             <IconButton icon={X} label={codes.unselect} onPress={selecting.clear} />
-            <strong role="status">{codes.selected(count, format.number(count))}</strong>
+            <strong role="status">
+              {codes.selected((isAtLeast ? codes.atLeast : codes.count)(count, format.number(count)))}
+            </strong>
             {isPhone && count < total && (
               <IconButton icon={ListChecks} label={codes.selectAll} onPress={selecting.all} />
             )}
@@ -128,7 +133,7 @@ export function BulkBar({ selecting, filter, total, isDeleted }: BulkBarProps) {
           job={running}
           selection={selecting.selection}
           filter={filter}
-          count={count}
+          count={isAtLeast ? undefined : count}
           onDone={(mayBeRepeated) => {
             setRunning(undefined);
             if (running.kind !== 'export' && !mayBeRepeated) selecting.clear();

@@ -24,8 +24,8 @@ interface BulkRunProps {
   readonly job: BulkChange | { readonly kind: 'export' };
   readonly selection: Selection;
   readonly filter: CodesFilter;
-  /** How many codes are selected. */
-  readonly count: number;
+  /** How many codes are selected; undefined if that is not known. */
+  readonly count: number | undefined;
   /** `mayBeRepeated`: it broke off, so the selection is still of use. */
   readonly onDone: (mayBeRepeated?: boolean) => void;
 }
@@ -126,13 +126,22 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   return (
     <Dialog title={bulk.titles[job.kind]} isOpen onClose={() => (isEnded ? close() : abort.abort())} isAlert>
       {!isEnded && (
-        <ProgressBar aria-label={bulk.titles[job.kind]} value={done} maxValue={Math.max(1, total)}>
+        <ProgressBar
+          aria-label={bulk.titles[job.kind]}
+          value={done}
+          maxValue={Math.max(1, total ?? 0)}
+          isIndeterminate={total === undefined}
+        >
           {({ percentage }) => (
             <>
               <div className={styles.track}>
                 <div className={styles.fill} style={{ width: `${percentage ?? 0}%` }} />
               </div>
-              <p className={styles.progress}>{bulk.progress(format.number(done), format.number(total))}</p>
+              <p className={styles.progress}>
+                {total === undefined
+                  ? codes.count(done, format.number(done))
+                  : bulk.progress(format.number(done), format.number(total))}
+              </p>
             </>
           )}
         </ProgressBar>

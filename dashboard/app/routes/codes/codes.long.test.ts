@@ -539,4 +539,17 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(`**code=${last}`);
   }, 240_000);
+
+  test('says that it deletes at least so many codes while not all have been searched', async () => {
+    // Ten of the million, of which one is among the newest 100,000.
+    const page = await pages.open('/codes?q=Code+99999');
+    await page.getByText('At least 1 code').waitFor();
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByText('At least 1 code selected').waitFor();
+    await page.getByRole('button', { name: 'Delete' }).press('Enter');
+    const question = page.getByRole('alertdialog', { name: 'Delete at least 1 code?' });
+    await question.getByRole('button', { name: 'Delete' }).press('Enter');
+    await page.getByText('10 codes changed.').waitFor();
+    await page.close();
+  });
 });

@@ -112,7 +112,13 @@ export function Codes() {
       {list.error !== null && <LoadFailed error={list.error} retry={list.retry} />}
       {list.isLowerBound && <Notice>{codes.partlySearched}</Notice>}
       {mayEdit && total !== undefined && (
-        <BulkBar selecting={selecting} filter={filter} total={total} isDeleted={search.state === 'deleted'} />
+        <BulkBar
+          selecting={selecting}
+          filter={filter}
+          total={total}
+          isLowerBound={list.isLowerBound}
+          isDeleted={search.state === 'deleted'}
+        />
       )}
       {content}
     </Page>
