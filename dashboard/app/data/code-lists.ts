@@ -10,7 +10,7 @@ import {
   type ListCodesResponse,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
-import { queryClient, refreshServices } from './queries.ts';
+import { queryClient, refreshServices, STALE_MS } from './queries.ts';
 import { transport } from './transport.ts';
 
 /** Codes per call: the most that the core returns. */
@@ -70,9 +70,14 @@ function pageQuery(filter: CodesFilter, page: number) {
   return createQueryOptions(CodesService.method.listCodes, pageInput(filter, page), { transport });
 }
 
-/** Reads the codes of a page. Not by `pageQuery`, whose call would be aborted once the page's rows are out of sight. */
+/**
+ * Reads the codes of a page, as they are shown or have just been. Not by `pageQuery`, whose call would be aborted once the
+ * page's rows are out of sight.
+ */
 export async function readPage(filter: CodesFilter, page: number): Promise<readonly Code[]> {
-  const loaded = queryClient.getQueryData<ListCodesResponse>(pageQuery(filter, page).queryKey);
+  const query = queryClient.getQueryCache().find<ListCodesResponse>({ queryKey: pageQuery(filter, page).queryKey });
+  const isCurrent = query && !query.isStaleByTime(query.isActive() ? Number.POSITIVE_INFINITY : STALE_MS);
+  const loaded = isCurrent ? query.state.data : undefined;
   return (loaded ?? (await client.listCodes(pageInput(filter, page)))).codes;
 }
 

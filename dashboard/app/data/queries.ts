@@ -15,6 +15,9 @@ const RECOVERY_MS = 15_000;
 /** The most between two tries, in ms. */
 const MAX_RETRY_DELAY_MS = 8_000;
 
+/** How long what has been loaded is taken for current, in ms. */
+export const STALE_MS = 10_000;
+
 /** Keeps what has been loaded. */
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -24,7 +27,7 @@ export const queryClient = new QueryClient({
     queries: {
       networkMode: 'always',
       refetchOnReconnect: true,
-      staleTime: 10_000,
+      staleTime: STALE_MS,
       retry: (failures, error) => failures < RETRIES && isTemporary(error),
       refetchInterval: recoveryInterval,
       retryDelay: (failures) => Math.min(MAX_RETRY_DELAY_MS, 500 * 2 ** failures),

@@ -11,6 +11,7 @@ import { nameOfCode } from '../../data/code-names.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
+import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './bulk.module.css';
 import { type BulkChange, type BulkResult, changeCodes, MAX_TARGETS, undoChange } from './bulk-change.ts';
@@ -42,6 +43,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   const [result, setResult] = useState<BulkResult>();
   const [error, setError] = useState<string>();
   const isStarted = useRef(false);
+  const refresh = job.kind === 'retarget' ? refreshTarget : refreshCodes;
 
   const undoable = ({ before, changed }: BulkResult) =>
     job.kind !== 'export' && before.length === changed && changed > 0;
@@ -61,7 +63,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         ...(isResultUnknown(undone.error) && { retry: () => void undo(before.filter((code) => !settled.has(code))) }),
       });
     }
-    await refreshCodes();
+    await refresh();
   };
   const explanation = (failed: unknown) =>
     failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed);
@@ -110,7 +112,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         if (abort.signal.aborted) return onDone();
         setError(explanation(failed));
       } finally {
-        await refreshCodes();
+        await refresh();
       }
     };
     void run();

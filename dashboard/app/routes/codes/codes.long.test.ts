@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { Pool } from 'pg';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts';
@@ -125,9 +126,15 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByText('2 codes changed.').waitFor();
     expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/menus');
     expect((await codeOf('Voucher')).targetUrl).toBe('https://example.com/7');
-    await page.getByRole('button', { name: 'Undo' }).focus();
-    await page.keyboard.press('Enter');
-    await expect.poll(async () => (await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/10');
+    // Messages that are pointed at stay.
+    await page.getByRole('button', { name: 'Undo' }).hover();
+    await page.getByRole('grid', { name: 'Codes' }).press('Enter');
+    await page.getByRole('link', { name: 'Open the code' }).press('Enter');
+    await page.getByRole('link', { name: 'https://example.com/menus' }).waitFor();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByRole('link', { name: 'https://example.com/11' }).waitFor();
+    await page.getByText('Version 2', { exact: true }).waitFor();
+    expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/10');
     const { versions } = await pages.client(TargetsService).listTargetVersions({ id: (await codeOf('Lunch menu')).id });
     expect(versions.map(({ version }) => version)).toEqual([3, 2, 1]);
   });
@@ -220,6 +227,26 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect((await codeOf('Voucher')).folder).toBeUndefined();
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await expect.poll(async () => (await codeOf('Voucher')).folder?.name).toBe('Bar');
+  });
+
+  test('exports selected codes with the scans that the list shows, also if they are newer than the selection', async () => {
+    const page = await pages.open('/codes');
+    await page.getByRole('checkbox', { name: 'Select Voucher' }).click();
+    const pool = new Pool({ connectionString: pages.signpost.databaseUrl, max: 1 });
+    const { id } = await codeOf('Voucher');
+    await pool.query('insert into scan_totals (code_id, account_id, scans) values ($1, $2, 4321)', [
+      decodeId('qr', id),
+      decodeId('acct', pages.account),
+    ]);
+    await pool.end();
+    await comeBack(page);
+    await page.getByRole('row', { name: 'Voucher' }).getByText('4,321').waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).press('Enter'),
+    ]);
+    expect(await readFile(await file.path(), 'utf8')).toMatch(/Voucher.*,4321,active,/);
+    await page.close();
   });
 
   test('searches for what is typed after a pause', async () => {
@@ -470,6 +497,25 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByText('The change is undone.').waitFor();
     expect(await pausedNow()).toBe(PAUSED);
+  });
+
+  test('selects as a range what the list has now, whatever it had when a part of it was loaded', async () => {
+    const page = await openPaused();
+    const list = page.getByRole('grid', { name: 'Codes' });
+    const loaded = (row: number) => page.locator(`[aria-rowindex="${row + 1}"] [role=rowheader]`).waitFor();
+    await list.press('End');
+    await loaded(PAUSED);
+    await list.press('Home');
+    await loaded(1);
+    await list.press('Space');
+    await page.getByRole('button', { name: 'Resume' }).press('Enter');
+    await page.getByText('1 code changed.').waitFor();
+    await page.locator(`[role=grid][aria-rowcount="${PAUSED}"]`).waitFor();
+    await list.press('Shift+End');
+    await page.getByText('1,099 codes selected').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await expect.poll(pausedNow).toBe(PAUSED);
+    await page.close();
   });
 
   test('reports a change that breaks off half way, and takes it back', async () => {

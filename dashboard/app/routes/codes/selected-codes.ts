@@ -39,8 +39,13 @@ function latestOf(codes: Selection['codes']): Code[] {
   for (const [, page] of queryClient.getQueriesData<ListCodesResponse>({ queryKey })) {
     for (const code of page?.codes ?? []) {
       const held = latest.get(code.id);
-      if (held && held.version < code.version) latest.set(code.id, code);
+      if (held && isLater(code, held)) latest.set(code.id, code);
     }
   }
   return [...latest.values()];
+}
+
+/** Scans do not raise the version of a code. */
+function isLater(code: Code, held: Code): boolean {
+  return code.version === held.version ? code.scanCount > held.scanCount : code.version > held.version;
 }
