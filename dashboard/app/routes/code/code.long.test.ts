@@ -130,6 +130,20 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
+  test('shows a target that was saved although the answer was lost', async () => {
+    const { id } = await newCode('Lost');
+    const page = await pages.open(`/codes/${id}`);
+    await press(page, 'Change target');
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/lost');
+    await page.route(/SetTarget/, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+    await press(page, 'Save target');
+    await page.getByText('Signpost is unavailable at the moment.').waitFor();
+    await press(page, 'Cancel');
+    await page.getByRole('link', { name: 'https://example.com/lost' }).waitFor();
+    await page.getByText('Version 1', { exact: true }).waitFor();
+    await page.close();
+  });
+
   test('shows a change before the core has made it, and as it was if that fails', async () => {
     const { id } = await newCode('Impatient');
     const page = await pages.open(`/codes/${id}`);

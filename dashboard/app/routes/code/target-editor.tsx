@@ -14,6 +14,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { errorInfo, reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
+import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -110,6 +111,8 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       };
       showToast(form.saved(version), { undo: () => void undo(takeBack) });
     } catch (error) {
+      // If the answer was lost, what is shown below and after Cancel may be the version before.
+      if (isResultUnknown(error)) void refreshTarget();
       if (reasonOf(error) !== 'TARGET_CHANGED') return focusFirstInvalid(element.current);
       setReplaced(Number(errorInfo(error)?.metadata.version));
       // The history below shows the other change.

@@ -7,6 +7,7 @@ import {
   UpdateOutcome,
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 
@@ -34,6 +35,8 @@ export interface BulkFailure {
 export interface BulkResult {
   /** The changed codes, as they were before; empty if they are too many to undo. */
   readonly before: readonly Code[];
+  /** Codes that may be changed, too, as they were before: the answer to the call that broke the change off was lost. */
+  readonly uncertain: readonly Code[];
   readonly changed: number;
   readonly unchanged: number;
   readonly failures: readonly BulkFailure[];
@@ -64,37 +67,57 @@ export async function changeCodes(
  */
 export async function undoChange(
   change: BulkChange,
-  before: readonly Code[],
+  reached: Pick<BulkResult, 'before' | 'uncertain'>,
   changedSince: string,
 ): Promise<BulkResult> {
   const tally = new Tally();
+  try {
+    const before = [...reached.before, ...(await changedOf(change, reached.uncertain, tally))];
+    await takeBack(change, before, changedSince, tally);
+  } catch (error) {
+    tally.broke(error);
+  }
+  return tally.result();
+}
+
+async function takeBack(
+  change: BulkChange,
+  before: readonly Code[],
+  changedSince: string,
+  tally: Tally,
+): Promise<void> {
   const none = { onProgress: () => undefined, signal: new AbortController().signal };
   const set = (undoing: BulkChange, codes = before) => run(undoing, pagesOf(codes), tally, none);
   const opposite = { pause: 'resume', resume: 'pause', delete: 'restore', restore: 'delete' } as const;
   switch (change.kind) {
     case 'addTag':
-      await set({ kind: 'removeTag', tag: change.tag });
-      break;
+      return set({ kind: 'removeTag', tag: change.tag });
     case 'removeTag':
-      await set({ kind: 'addTag', tag: change.tag });
-      break;
+      return set({ kind: 'addTag', tag: change.tag });
     case 'folder':
-    case 'retarget':
-      try {
-        const codes = await unchangedSince(change, before, changedSince, tally);
-        if (change.kind === 'retarget') await retarget(codes, (code) => code.targetUrl ?? '', '', tally, none);
-        else {
-          const byFolder = Map.groupBy(codes, (code) => code.folder?.id ?? 'none');
-          for (const [folder, each] of byFolder) await set({ kind: 'folder', folder }, each);
-        }
-      } catch (error) {
-        tally.broke(error);
-      }
-      break;
+    case 'retarget': {
+      const codes = await unchangedSince(change, before, changedSince, tally);
+      if (change.kind === 'retarget') return retarget(codes, (code) => code.targetUrl ?? '', '', tally, none);
+      const byFolder = Map.groupBy(codes, (code) => code.folder?.id ?? 'none');
+      for (const [folder, each] of byFolder) await set({ kind: 'folder', folder }, each);
+      return;
+    }
     default:
-      await set({ kind: opposite[change.kind] });
+      return set({ kind: opposite[change.kind] });
   }
-  return tally.result();
+}
+
+/** Those of `uncertain` that have been changed since; the others count as unchanged. */
+async function changedOf(change: BulkChange, uncertain: readonly Code[], tally: Tally): Promise<Code[]> {
+  if (uncertain.length === 0) return [];
+  const now = await readCodes(uncertain.map(({ id }) => id));
+  return uncertain.filter((code) => {
+    const found = now.get(code.id);
+    // Deleted codes are not found.
+    const isChanged = found ? found.version !== code.version : change.kind === 'delete';
+    if (!isChanged) tally.wasUnchanged();
+    return isChanged;
+  });
 }
 
 /** The codes that still have what the change gave them, as they were before it; the others count as failed. */
@@ -172,6 +195,7 @@ function isAborted(signal: AbortSignal, error: unknown): boolean {
 
 class Tally {
   private readonly before: Code[] = [];
+  private uncertain: readonly Code[] = [];
   private readonly failures: BulkFailure[] = [];
   private changed = 0;
   private unchanged = 0;
@@ -180,6 +204,10 @@ class Tally {
   didChange(code: Code): void {
     this.changed += 1;
     if (this.before.length <= MAX_UNDONE) this.before.push(code);
+  }
+
+  mayHaveChanged(codes: readonly Code[]): void {
+    this.uncertain = codes;
   }
 
   wasUnchanged(): void {
@@ -195,14 +223,19 @@ class Tally {
   }
 
   result(): BulkResult {
-    const { before, changed, unchanged, failures, error } = this;
-    return { before: before.length > MAX_UNDONE ? [] : before, changed, unchanged, failures, error };
+    const { before, uncertain, changed, unchanged, failures, error } = this;
+    return { before: before.length > MAX_UNDONE ? [] : before, uncertain, changed, unchanged, failures, error };
   }
 }
 
 async function update(change: Exclude<BulkChange, { kind: 'retarget' }>, codes: Code[], tally: Tally): Promise<void> {
-  const { results } = await codesClient.updateCodes({ ids: codes.map(({ id }) => id), ...fieldsOf(change) });
-  for (const [index, code] of codes.entries()) count(code, results[index], tally);
+  try {
+    const { results } = await codesClient.updateCodes({ ids: codes.map(({ id }) => id), ...fieldsOf(change) });
+    for (const [index, code] of codes.entries()) count(code, results[index], tally);
+  } catch (error) {
+    if (isResultUnknown(error)) tally.mayHaveChanged(codes);
+    throw error;
+  }
 }
 
 function fieldsOf(change: Exclude<BulkChange, { kind: 'retarget' }>) {

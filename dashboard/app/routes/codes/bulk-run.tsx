@@ -45,12 +45,12 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   const isStarted = useRef(false);
   const refresh = job.kind === 'retarget' ? refreshTarget : refreshCodes;
 
-  const undoable = ({ before, changed }: BulkResult) =>
-    job.kind !== 'export' && before.length === changed && changed > 0;
-  const undo = async (before: readonly Code[]) => {
+  const undoable = ({ before, uncertain, changed }: BulkResult) =>
+    job.kind !== 'export' && before.length === changed && changed + uncertain.length > 0;
+  const undo = async ({ before, uncertain }: Pick<BulkResult, 'before' | 'uncertain'>) => {
     if (job.kind === 'export') return;
-    const undone = await undoChange(job, before, bulk.changedSince);
-    const missed = before.length - undone.changed - undone.unchanged;
+    const undone = await undoChange(job, { before, uncertain }, bulk.changedSince);
+    const missed = before.length + uncertain.length - undone.changed - undone.unchanged;
     if (missed === 0) showToast(bulk.undone);
     else {
       const why =
@@ -58,9 +58,12 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
           ? rowSentence(undone.failures[0]?.message ?? '') || bulk.notFound
           : errorText(undone.error);
       const settled = new Set([...undone.before, ...undone.failures.map(({ code }) => code)]);
+      const rest = (codes: readonly Code[]) => codes.filter((code) => !settled.has(code));
       showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, {
         kind: 'failed',
-        ...(isResultUnknown(undone.error) && { retry: () => void undo(before.filter((code) => !settled.has(code))) }),
+        ...(isResultUnknown(undone.error) && {
+          retry: () => void undo({ before: rest(before), uncertain: rest(uncertain) }),
+        }),
       });
     }
     await refresh();
@@ -87,7 +90,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     ];
     showToast(text.filter(Boolean).join(' '), {
       kind: isComplete ? 'done' : 'failed',
-      ...(undoable(reached) && { undo: () => void undo(reached.before) }),
+      ...(undoable(reached) && { undo: () => void undo(reached) }),
     });
     onDone();
   };
@@ -155,7 +158,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
           <Button
             onPress={() => {
               onDone();
-              void undo(result.before);
+              void undo(result);
             }}
           >
             {common.undo}

@@ -518,19 +518,24 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.close();
   });
 
-  test('reports a change that breaks off half way, and takes it back', async () => {
+  test.each([
+    ['is not made', false, PAUSED - 1_000],
+    ['is made, without an answer', true, 0],
+  ])('reports a change that breaks off half way, and takes it back: the second call %s', async (_, isMade, paused) => {
     const page = await openPaused();
     await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
     let calls = 0;
-    await page.route(/UpdateCodes/, (route) => {
+    await page.route(/UpdateCodes/, async (route) => {
       calls += 1;
-      return calls === 2 ? route.abort() : route.continue();
+      if (calls !== 2) return route.continue();
+      if (isMade) await route.fetch();
+      return route.abort();
     });
     await page.getByRole('button', { name: 'Resume' }).press('Enter');
     const report = page.getByRole('alertdialog', { name: 'Resuming codes' });
     await report.getByText('Signpost is unavailable at the moment.').waitFor();
     await report.getByText('1,000 codes changed.').waitFor();
-    expect(await pausedNow()).toBe(PAUSED - 1_000);
+    expect(await pausedNow()).toBe(paused);
     await report.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByText('The change is undone.').waitFor();
     expect(await pausedNow()).toBe(PAUSED);

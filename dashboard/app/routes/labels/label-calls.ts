@@ -1,6 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { type Code, CodesService, UpdateOutcome } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 
@@ -28,8 +29,7 @@ export function rename(kind: LabelKind, id: string, name: string): Promise<unkno
 
 /** Gives a folder or tag its name back. Returns false, and changes nothing, if it is not called `from` any more. */
 export async function undoRename(kind: LabelKind, id: string, from: string, name: string): Promise<boolean> {
-  const all = kind === 'folder' ? (await taxonomy.listFolders({})).folders : (await taxonomy.listTags({})).tags;
-  const now = all.find((label) => label.id === id)?.name;
+  const now = (await listLabels(kind)).find((label) => label.id === id)?.name;
   if (now === from) await rename(kind, id, name);
   // Or it was given back by an earlier call, whose answer was lost.
   return now === from || now === name;
@@ -45,8 +45,13 @@ export function merge(kind: LabelKind, id: string, into: string): Promise<unknow
  */
 export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<number>) | undefined> {
   const ids = label.codeCount <= MAX_UNDONE ? await codesOf(kind, label.id) : [];
-  if (kind === 'folder') await taxonomy.deleteFolder({ id: label.id });
-  else await taxonomy.deleteTag({ id: label.id });
+  try {
+    if (kind === 'folder') await taxonomy.deleteFolder({ id: label.id });
+    else await taxonomy.deleteTag({ id: label.id });
+  } catch (error) {
+    // If only the answer was lost, it can still be put back.
+    if (!isResultUnknown(error) || (await listLabels(kind)).some(({ id }) => id === label.id)) throw error;
+  }
   if (ids.length === 0 || ids.length > MAX_UNDONE) return undefined;
   const labelled = kind === 'folder' ? { folder: label.name } : { addTags: [label.name] };
   return async () => {
@@ -61,6 +66,10 @@ export async function remove(kind: LabelKind, label: Label): Promise<(() => Prom
     );
     return ids.length - done.length;
   };
+}
+
+async function listLabels(kind: LabelKind): Promise<readonly Label[]> {
+  return kind === 'folder' ? (await taxonomy.listFolders({})).folders : (await taxonomy.listTags({})).tags;
 }
 
 async function codesOf(kind: LabelKind, id: string): Promise<string[]> {

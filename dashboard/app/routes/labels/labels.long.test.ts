@@ -88,6 +88,19 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     ]);
   });
 
+  test('are deleted and come back also if the answer is lost', async () => {
+    await create('Lost');
+    const page = await pages.open('/folders-and-tags');
+    await act(page, 'Lost', 'Delete');
+    await page.route(/DeleteFolder/, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+    await page.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
+    await page.getByText('“Lost” was deleted.').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('“Lost” is back on its codes.').waitFor();
+    expect(await foldersNow()).toContainEqual(['Lost', 1]);
+    await page.close();
+  });
+
   test('are not said to be back on codes that are deleted meanwhile', async () => {
     const { code } = await create('Autumn');
     await create('Autumn');
