@@ -70,6 +70,24 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     await expect.poll(() => switcher.textContent()).toContain(other);
   });
 
+  test('are told that they have been removed from the account that they open', async () => {
+    provider.people.set('dora', { email: 'dora@example.com', email_verified: true });
+    const join = async (name: string) => {
+      const { accountId } = await signpost.createAccount({ name });
+      const accounts = internal(signpost, AccountsService, accountId);
+      const { member } = await accounts.addMember({ email: 'dora@example.com', role: Role.VIEWER });
+      return () => accounts.removeMember({ id: member?.id ?? '' });
+    };
+    const leaveDeli = await join('Deli');
+    await join('Kiosk');
+    const page = await signIn('dora');
+    await page.getByRole('button', { name: /^Switch account/ }).click();
+    await leaveDeli();
+    await page.getByRole('menuitem', { name: 'Deli' }).click();
+    await page.getByText('You are no longer a member of this account.').waitFor();
+    await page.context().close();
+  });
+
   test('see that they are not members of any account', async () => {
     const page = await signIn('berta');
     await page.getByRole('heading', { name: 'You are not a member yet' }).waitFor();

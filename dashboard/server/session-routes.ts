@@ -67,7 +67,10 @@ export function sessionRoutes(
     const headers = core.metadata({ account: accountId, member: member.id });
     const { account } = await ask(session, reply, () => core.accounts.getAccount({}, { headers }));
     if (!account) throw new ConnectError('the core returned no account', Code.Internal);
-    await sessions.update(reply, { ...session, account: accountId, member: member.id });
+    // Not otherwise: a slow answer would put this session back in place of one that another tab has meanwhile.
+    if (accountId !== session.account || member.id !== session.member) {
+      await sessions.update(reply, { ...session, account: accountId, member: member.id });
+    }
     return reply.send({
       email: session.email,
       name: session.name,

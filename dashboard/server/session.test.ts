@@ -201,6 +201,11 @@ describe('the session cookie', () => {
     expect((await browser.request(`${dashboard.url}/session`, { method: 'DELETE' })).status).toBe(204);
   });
 
+  test('is not written again by a question about it, whose answer may follow that about another account', async () => {
+    const answer = await session(await signIn());
+    expect([answer.status, answer.headers.getSetCookie()]).toEqual([200, []]);
+  });
+
   test('outlives a restart of the dashboard', async () => {
     const browser = await signIn();
     await dashboard.restart();

@@ -99,6 +99,6 @@ async function changeSession(path: string, init: RequestInit): Promise<void> {
   // A session that has ended meanwhile is shown as such.
   if (response?.ok || response?.status === 401) return openAnew();
   const { common } = await loadFirstMessages(language());
-  const body: { error?: string } = response?.status === 403 ? await response.json().catch(() => ({})) : {};
-  showToast(body.error ?? common.unavailable, { kind: 'failed' });
+  const removed = response?.status === 403 ? common.reasons.NOT_A_MEMBER?.({}) : undefined;
+  showToast(removed ?? common.unavailable, { kind: 'failed' });
 }
