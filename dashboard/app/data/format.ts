@@ -1,6 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { useMemo } from 'react';
+import { serverNow } from './clock.ts';
 import { useLanguage } from './preferences.ts';
 
 /** An instant as messages of the core and pages have it. */
@@ -94,7 +95,7 @@ export function createFormat(locale: string): Format {
     exact: (instant) => exact.format(dateOf(instant)),
     time: (instant) => times.format(dateOf(instant)),
     day: (day) => days.format(new Date(`${day.slice(0, 10)}T00:00:00Z`)),
-    relative(instant, now = new Date()) {
+    relative(instant, now = new Date(serverNow())) {
       const difference = (dateOf(instant).getTime() - now.getTime()) / 1_000;
       for (const [unit, length] of UNITS) {
         if (Math.abs(difference) >= length) return relative.format(Math.trunc(difference / length), unit);

@@ -3,6 +3,7 @@ import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { loadFirstMessages } from '../messages/index.ts';
+import { setServerTime } from './clock.ts';
 import { language } from './preferences.ts';
 
 /** Roles of members, from the least to the most. */
@@ -34,6 +35,7 @@ export const sessionQuery = queryOptions({
     const response = await fetch('/session', { signal }).catch((error: unknown) => {
       throw ConnectError.from(error);
     });
+    setServerTime(response);
     if (response.status >= 500) throw new ConnectError(`GET /session: ${response.status}`, Code.Unavailable);
     if (!response.ok && response.status !== 401) throw new Error(`The session could not be read: ${response.status}.`);
     const session = (await response.json()) as Session | SignedOut;

@@ -1,15 +1,8 @@
 import type { Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
+import { setServerTime } from './clock.ts';
 import { checkSession } from './queries.ts';
 import { openAnew, shownAccount } from './session.ts';
-
-/** By how much the server's clock is ahead of the browser's, in ms, to about a second. */
-let ahead = 0;
-
-/** The server's time in ms, for requests about the last minutes: a browser's clock may be wrong by more than that. */
-export function serverNow(): number {
-  return Date.now() + ahead;
-}
 
 /**
  * Names the account that the page shows. If another tab has opened another one since, the server rejects the call, and
@@ -21,8 +14,7 @@ async function fetchForShownAccount(input: RequestInfo | URL, init: RequestInit 
   const account = shownAccount();
   if (account !== undefined) headers.set('signpost-shown-account', account);
   const response = await fetch(input, { ...init, headers });
-  const date = Date.parse(response.headers.get('date') ?? '');
-  if (!Number.isNaN(date)) ahead = date - Date.now();
+  setServerTime(response);
   if (!response.headers.has('signpost-account-changed')) return response;
   openAnew();
   return new Promise(() => {});

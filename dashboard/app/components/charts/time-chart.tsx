@@ -1,6 +1,7 @@
 import { ChartLine, Download, Table2 } from 'lucide-react';
 import { lazy, Suspense, useState } from 'react';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { serverNow } from '../../data/clock.ts';
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
@@ -27,7 +28,8 @@ export function TimeChart({
   const isByHour = intervals[0]?.start.includes('T') ?? false;
   const name = ({ start }: Interval) => (isByHour ? `${format.day(start)}, ${start.slice(11, 16)}` : format.day(start));
   const [first, last] = [intervals[0], intervals.at(-1)];
-  const isPartial = last !== undefined && new Date().toISOString().startsWith(last.start.slice(0, isByHour ? 13 : 10));
+  const isPartial =
+    last !== undefined && new Date(serverNow()).toISOString().startsWith(last.start.slice(0, isByHour ? 13 : 10));
   return (
     <figure className={styles.figure}>
       <figcaption className={styles.caption}>

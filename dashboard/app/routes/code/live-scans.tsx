@@ -7,10 +7,11 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Notice, Panel } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
+import { serverNow } from '../../data/clock.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { checkSession } from '../../data/queries.ts';
-import { serverNow, transport } from '../../data/transport.ts';
+import { transport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './analytics.module.css';
 

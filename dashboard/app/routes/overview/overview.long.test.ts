@@ -78,6 +78,17 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await page.close();
     });
 
+    test('shows the days of the server, whatever the time is in the browser', async () => {
+      const page = await pages.open('/');
+      await page.addInitScript(() => {
+        const now = Date.now;
+        Date.now = () => now() + 36 * 3_600_000;
+      });
+      await page.reload();
+      await expect.poll(() => page.locator('dl').textContent()).toMatch(/^Scans today3/);
+      await page.close();
+    });
+
     test('says which figures could not be loaded', async () => {
       const page = await pages.open('/?days=7');
       await page.route(/GetScanReport/, (route) => route.fulfill({ status: 500, json: { code: 'internal' } }));

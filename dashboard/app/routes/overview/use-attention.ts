@@ -4,6 +4,7 @@ import type { Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type Domain, DomainState, DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { serverNow } from '../../data/clock.ts';
 import { useSession } from '../../data/session.ts';
 import { REFRESH_MS } from './tiles.tsx';
 
@@ -41,7 +42,7 @@ export function useAttention(usage: Usage | undefined): {
     { ...options, enabled: hasBatches },
   );
   const queries = [domains, endpoints, ...(hasBatches ? [batches] : [])];
-  const recent = Date.now() - RECENT_MS;
+  const recent = serverNow() - RECENT_MS;
   const isOpen = ({ status, counts, createdAt }: Batch) =>
     status === BatchStatus.PROCESSING ||
     ((counts?.failed ?? 0) + (counts?.skipped ?? 0) > 0 && createdAt && timestampDate(createdAt).getTime() > recent);

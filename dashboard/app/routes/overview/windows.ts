@@ -1,5 +1,6 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
+import { serverNow } from '../../data/clock.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -11,7 +12,7 @@ export interface Window {
 }
 
 /** The last `days` days, today included. It stays the same during an hour, so that what was loaded for it is found. */
-export function lastDays(days: number, now = Date.now()): Window {
+export function lastDays(days: number, now = serverNow()): Window {
   const hour = now - (now % HOUR_MS);
   const today = hour - (hour % DAY_MS);
   return { from: timestampFromMs(today - (days - 1) * DAY_MS), to: timestampFromMs(hour) };
