@@ -70,9 +70,28 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     // What only the core knows: this is a scan URL.
     await page.getByLabel('Target URL').fill(`${pages.signpost.url}/r/abcdefg`);
     await page.keyboard.press('Enter');
-    await page.getByText('must not be a scan URL of this platform.').waitFor();
+    await page.getByText('must not be a scan URL of this platform.').first().waitFor();
     expect(await page.getByLabel('Name (optional)').inputValue()).toBe('Kept');
     expect(await named('Kept')).toEqual([]);
+  });
+
+  test('says what is wrong with all fields together', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByRole('radio', { name: /^Landing page/ }).check({ force: true });
+    await page.getByLabel('Heading').fill('Long');
+    await page.getByLabel('Text (optional)').fill('🦀'.repeat(5_000));
+    // To fill the fields of twenty links takes 15 s.
+    const links = Array.from({ length: 20 }, () => ({
+      label: 'Crabs',
+      url: 'https://example.com/'.padEnd(2_048, 'a'),
+    }));
+    await page.route(/CreateLandingPageCode/, (route) => {
+      const sent = route.request().postDataJSON();
+      return route.continue({ postData: JSON.stringify({ ...sent, landingPage: { ...sent.landingPage, links } }) });
+    });
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('must have at most 60,000 bytes').waitFor();
+    await page.close();
   });
 
   test.each([

@@ -94,7 +94,7 @@ function NewCodeForm() {
         <aside className={styles.preview} aria-label={newCode.preview}>
           <CodePreview draft={draft} />
           {draft.kind === 'landing_page' && <LandingPagePreview page={draft.page} />}
-          {creation.isError && fieldErrors(creation.error).size === 0 && (
+          {creation.isError && (
             <Notice look="danger">
               {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
             </Notice>

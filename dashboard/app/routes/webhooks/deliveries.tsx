@@ -17,6 +17,7 @@ import { Select } from '../../components/select.tsx';
 import { Table } from '../../components/table.tsx';
 import { RelativeTime, useRelativeTime } from '../../components/time.tsx';
 import { showToast } from '../../components/toasts.tsx';
+import { serverNow } from '../../data/clock.ts';
 import { useFormat } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { usePages } from '../../data/use-pages.ts';
@@ -68,7 +69,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
               .filter((each): each is Filter => each in FILTERS)
               .map((id) => ({ id, label: texts.statuses[id] }))}
           />
-          {mayChange && <ResendFailed endpointId={endpoint.id} />}
+          {mayChange && <ResendFailed endpoint={endpoint} />}
         </div>
       }
     >
@@ -124,6 +125,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
                           <Button
                             look="quiet"
                             icon={RotateCw}
+                            isDisabled={!endpoint.enabled}
                             aria-label={texts.resendOf(eventType)}
                             onPress={() => void resend.run({ id }).catch(() => undefined)}
                           >
@@ -165,25 +167,28 @@ function State({ delivery: { status, nextAttemptAt } }: { readonly delivery: Del
   return (
     <span>
       <Status>{texts.statuses.pending}</Status>
-      {nextAttemptAt && timestampMs(nextAttemptAt) > Date.now() && (
+      {nextAttemptAt && timestampMs(nextAttemptAt) > serverNow() && (
         <span className={styles.note}> {texts.nextAttempt(relativeTime(nextAttemptAt))}</span>
       )}
     </span>
   );
 }
 
-function ResendFailed({ endpointId }: { readonly endpointId: string }) {
+function ResendFailed({ endpoint }: { readonly endpoint: Endpoint }) {
   const { webhooks: texts } = useMessages();
   const format = useFormat();
   const [isAsking, setAsking] = useState(false);
   const resend = useAction(WebhooksService.method.resendFailed);
   const run = async () => {
-    const { deliveries } = await resend.run({ endpointId, since: timestampFromMs(Date.now() - RESEND_MS) });
+    const { deliveries } = await resend.run({
+      endpointId: endpoint.id,
+      since: timestampFromMs(serverNow() - RESEND_MS),
+    });
     showToast(texts.resentFailed(deliveries, format.number(deliveries)));
   };
   return (
     <>
-      <Button icon={RotateCw} onPress={() => setAsking(true)}>
+      <Button icon={RotateCw} isDisabled={!endpoint.enabled} onPress={() => setAsking(true)}>
         {texts.resendFailed}
       </Button>
       <Confirm

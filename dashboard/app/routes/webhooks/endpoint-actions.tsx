@@ -36,7 +36,12 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
   return (
     <>
       <StayGuard isNeeded={rotate.isRunning} />
-      <Button icon={Send} isPending={test.isPending} onPress={() => void sendTest().catch(() => undefined)}>
+      <Button
+        icon={Send}
+        isDisabled={!enabled}
+        isPending={test.isPending}
+        onPress={() => void sendTest().catch(() => undefined)}
+      >
         {texts.sendTest}
       </Button>
       <Menu

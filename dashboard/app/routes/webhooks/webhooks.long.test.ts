@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { type Receiver, startReceiver } from '../../../../src/webhooks/receiver.fixture.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
@@ -136,6 +137,19 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     expect(height).toBeLessThanOrEqual(40);
     expect(await page.getByRole('button', { name: /senden|Mehr/ }).count()).toBe(0);
     await expectAccessible(page);
+    await page.close();
+  });
+
+  test('are sent nothing while they are disabled', async () => {
+    const webhooks = pages.client(WebhooksService);
+    const { endpoints } = await webhooks.listEndpoints({});
+    const id = endpoints.find(({ url }) => url === `${receiver.url}/hooks`)?.id ?? '';
+    await webhooks.updateEndpoint({ id, enabled: false, updateMask: { paths: ['enabled'] } });
+    const page = await pages.open(`/webhooks/${id}`);
+    await page.getByText('Disabled', { exact: true }).waitFor();
+    for (const name of ['Send a test event', 'Resend all failed', 'Resend: webhook.test']) {
+      expect(await page.getByRole('button', { name }).first().isDisabled(), name).toBe(true);
+    }
     await page.close();
   });
 
