@@ -72,6 +72,7 @@ async function call(
 
 test.each<[string, (tx: PoolClient) => Promise<unknown>, string]>([
   ['a limit', () => Promise.reject(failure('QR_LIMIT_REACHED', 'No.')), 'QR_LIMIT_REACHED'],
+  ['a sentence with a NUL', () => Promise.reject(failure('INVALID_FIELD', 'x: not \0.')), 'INVALID_FIELD'],
   ['Postgres', (tx) => tx.query('select $1::text', ['\0']), 'INVALID_FIELD'],
 ])(
   'nothing that an operation wrote is left when %s rejects it, and its error is replayed',

@@ -6,6 +6,7 @@ import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
+import { storable } from '../db/storable.ts';
 import { inTurn } from './account-turn.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
@@ -162,11 +163,12 @@ async function runOrReplay<Request extends DescMessage, Response extends DescMes
     await storeAnswer(tx, { ...record, response: toBinary(method.output, response) });
     return { replay: false, response };
   } catch (error) {
-    const rejection = readFailure(asFailure(error, { stream: false, method, message: request }));
-    if (!STORED_STATUSES.has(REASONS[rejection.reason].http)) throw error;
+    const { reason, message, details } = readFailure(asFailure(error, { stream: false, method, message: request }));
+    if (!STORED_STATUSES.has(REASONS[reason].http)) throw error;
     await tx.query('rollback to savepoint operation');
+    const rejection = { reason, message: storable(message), details };
     await storeAnswer(tx, { ...record, error: rejection });
-    return { replay: false, error: failure(rejection.reason, rejection.message, rejection.details) };
+    return { replay: false, error: failure(reason, rejection.message, details) };
   }
 }
 

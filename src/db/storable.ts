@@ -1,9 +1,11 @@
 import { failure } from '../../common/contract/errors.ts';
 
 /**
- * A text as Postgres can store it: with a symbol in place of NUL. For rows that fail anyway, whose texts are kept as they
- * were sent.
+ * A text as Postgres can store it: with a symbol in place of NUL. For rows and calls that fail anyway, of which what was
+ * sent is kept, or a sentence that may quote it.
  */
+export function storable(text: string): string;
+export function storable(text: string | null | undefined): string | null;
 export function storable(text: string | null | undefined): string | null {
   return text?.replaceAll('\0', '\u2400') ?? null;
 }

@@ -95,6 +95,7 @@ describe('Idempotency-Key', () => {
 
   test.each([
     ['malformed JSON', '{', 400],
+    ['a NUL in JSON', '{"target_url":\0}', 400],
     ['a wrong type', '{"target_url":5}', 400],
     ['a bad target', '{"target_url":"ftp://example.com"}', 400],
     ['a name that is too long', JSON.stringify({ target_url: TARGET, name: 'n'.repeat(201) }), 400],

@@ -47,6 +47,8 @@ test.each([
   ['[object Object]', "unexpected token 'o' at line 1, column 2"],
   ['{"a": 1}}', 'unexpected non-whitespace character after JSON at line 1, column 9'],
   ['{"a": "b}', 'unterminated string at line 1, column 10'],
+  ['[1,\u00a02]', 'unexpected token U+00A0 at line 1, column 4'],
+  ['[1,\u{e0001}2]', 'unexpected token U+E0001 at line 1, column 4'],
 ])('the position in a short body is exact: %s', (body, fault) => {
   expect(faultOf(body)).toBe(`The body is not valid JSON: ${fault}.`);
 });

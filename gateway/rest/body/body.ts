@@ -48,8 +48,14 @@ function jsonFault(text: string, { message }: SyntaxError): string {
   return `${reason.charAt(0).toLowerCase()}${reason.slice(1)} at ${place}`;
 }
 
+/** Characters that can't be seen between quotes: control characters, the byte order mark, spaces of all kinds. */
+const INVISIBLE = /[\p{C}\p{Z}]/u;
+
 function unexpected(codePoint: number | undefined): string {
-  return codePoint === undefined ? 'unexpected end' : `unexpected token '${String.fromCodePoint(codePoint)}'`;
+  if (codePoint === undefined) return 'unexpected end';
+  const token = String.fromCodePoint(codePoint);
+  if (!INVISIBLE.test(token)) return `unexpected token '${token}'`;
+  return `unexpected token U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
 /** V8 quotes up to this many characters before an unexpected token, and as many from it on. */
