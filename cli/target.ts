@@ -99,7 +99,9 @@ export function targetCommands(target: Command): void {
     });
 
   const preview = withTarget(one('preview'))
-    .description('show what a scan would lead to, and which rule decides; nothing is changed or counted')
+    .description(
+      'show what a scan would lead to if the code were not paused, and which rule decides; nothing is changed or counted',
+    )
     .option('--at <time>', 'when the code is scanned (default: now)', time)
     .option('--country <code>', 'the reader’s country: ISO 3166-1 alpha-2 in capitals (default: unknown)')
     .option('--language <tag>', 'the language that the reader prefers, such as fr-CA (default: none)')

@@ -1155,8 +1155,8 @@ export const TargetsService: GenService<{
     output: typeof RollBackTargetResponseSchema;
   },
   /**
-   * Returns what a scan would lead to, and which rule decides, for a given reader and time: of the current target, or of
-   * one that is not set yet. It uses the evaluator of the gateways. Errors: as those of SetTarget.
+   * Returns what a scan would lead to if the code were not paused, and which rule decides, for a given reader and time: of
+   * the current target, or of one that is not set yet. It uses the evaluator of the gateways. Errors: as those of SetTarget.
    *
    * @generated from rpc signpost.targets.v1.TargetsService.PreviewTarget
    */
