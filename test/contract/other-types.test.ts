@@ -272,11 +272,16 @@ describe('restoring', () => {
     }
     const answers = await Promise.all(deleted.map((id) => reasonOf(codes(account).restoreCode({ id }))));
     expect(answers.sort()).toEqual([...Array(3).fill('QR_LIMIT_REACHED'), ...Array(3).fill('succeeded')]);
-    const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET } });
-    expect([status, body.code, body.limit, body.used]).toEqual([403, 'qr_limit_reached', 3, 3]);
+    const expectFull = async () => {
+      const { status, body } = await account.call('POST', '/qr-codes', { json: { target_url: TARGET } });
+      expect([status, body.code, body.limit, body.used]).toEqual([403, 'qr_limit_reached', 3, 3]);
+    };
+    await expectFull();
     const other = await staticCode(account);
     await account.call('DELETE', `/qr-codes/${other}`);
+    await expectFull();
     expect(await reasonOf(codes(account).restoreCode({ id: other }))).toBe('succeeded');
+    await expectFull();
   });
 });
 

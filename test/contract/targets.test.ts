@@ -345,6 +345,15 @@ describe('versions', () => {
     });
   });
 
+  test('no rollback brings back a target that has become a scan URL', async () => {
+    const { id } = await account.create({ target_url: 'https://later.example/r/abcdefg' });
+    await targets().setTarget({ id, targetUrl: TARGET });
+    await database.query(`insert into verified_hostnames values ('later.example', $1)`, [newUuid()]);
+    expect(await failureOf(targets().rollBackTarget({ id, version: 1 }))).toMatchObject({
+      message: 'target_url: must not be a scan URL of this platform.',
+    });
+  });
+
   test('the same PATCH removes a policy, and says so in its event', async () => {
     const code = await account.create();
     await targets().setTarget({ id: code.id, policy: GONE });

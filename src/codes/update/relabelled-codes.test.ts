@@ -10,7 +10,7 @@ import { labelledCodes, startRelabelledAnnouncements } from './relabelled-codes.
 const { pool, newTenant, call } = codesServices();
 const logger = pino({ level: 'silent' });
 
-function startAnnouncements(): void {
+function startAnnouncements(): { stop(): Promise<void> } {
   const notifications = listen(pool(), logger);
   const announcements = startRelabelledAnnouncements({
     pool: pool(),
@@ -22,6 +22,34 @@ function startAnnouncements(): void {
     await announcements.stop();
     await notifications.stop();
   });
+  return announcements;
+}
+
+/** The types of a code's events, in order. */
+async function eventTypes(id: string): Promise<string[]> {
+  const { rows } = await pool().query<{ type: string }>(
+    `select headers ->> 'ce_type' as type from outbox where key = $1 order by id`,
+    [id],
+  );
+  return rows.map(({ type }) => type);
+}
+
+const queued = async () => (await pool().query('select from relabelled_codes')).rowCount;
+const waiting = async () =>
+  (await pool().query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`))
+    .rowCount;
+
+/** A code with a tag that has changed since, which is to be announced. */
+async function relabelledCode() {
+  const of = await newTenant();
+  const created = await call(
+    CodesService.method.createCode,
+    { targetUrl: 'https://example.com/', tags: ['a'] },
+    { of },
+  );
+  const { rows } = await pool().query<{ id: string }>('select id from tags where account_id = $1', [of.id]);
+  await transaction(pool(), (tx) => labelledCodes.changed(tx, of.id, 'tag', rows[0]?.id ?? ''));
+  return { of, id: created.code?.id ?? '' };
 }
 
 /** The last event of a code, as in the outbox. */
@@ -51,10 +79,30 @@ test('an announcement that waits for a code shows it as the change that it waite
     await labelledCodes.changed(deletion, of.id, 'tag', b);
     await deletion.query('delete from code_tags where code_id = $1 and tag_id = $2', [decodeId('qr', id), b]);
     startAnnouncements();
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    await expect.poll(async () => (await pool().query(waiting)).rowCount, { timeout: 10_000 }).toBe(1);
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(1);
   });
   const { code } = await call(CodesService.method.getCode, { id }, { of });
   expect(code).toMatchObject({ version: 3n, tags: ['a'] });
   await expect.poll(() => lastEvent(id), { timeout: 10_000 }).toMatchObject({ version: 3, tags: ['a'] });
+});
+
+test('a code that is deleted before it is announced has no event after its deletion', async () => {
+  const { of, id } = await relabelledCode();
+  await call(CodesService.method.deleteCode, { id }, { of });
+  startAnnouncements();
+  await expect.poll(queued, { timeout: 10_000 }).toBe(0);
+  expect(await eventTypes(id)).toEqual(['qr.created', 'qr.archived']);
+});
+
+test('of two processes that announce a code at the same time, one does', async () => {
+  const { id } = await relabelledCode();
+  const processes = await transaction(pool(), async (tx) => {
+    await tx.query('select from codes where id = $1 for update', [decodeId('qr', id)]);
+    const started = [startAnnouncements(), startAnnouncements()];
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(2);
+    return started;
+  });
+  await expect.poll(queued, { timeout: 10_000 }).toBe(0);
+  await Promise.all(processes.map((process) => process.stop()));
+  expect(await eventTypes(id)).toEqual(['qr.created', 'qr.updated']);
 });
