@@ -77,7 +77,9 @@ function readForwarded(headers: OriginHeaders): { nodes: string[]; host: string 
  * `unknown` and obfuscated ones.
  */
 function addressIn(node: string): string {
-  const bare = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
+  const given = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
+  // With the zone, Node can't read some of the addresses that `isIP` accepts.
+  const bare = given.replace(/%.*$/, '');
   if (isIP(bare) === 6) return unmapped(new SocketAddress({ address: bare, family: 'ipv6' }).address);
   return isIP(bare) ? bare : '';
 }

@@ -2,8 +2,9 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Attributes, createNoopMeter, metrics } from '@opentelemetry/api';
 import { pino } from 'pino';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -21,8 +22,13 @@ const calls = new EventEmitter();
 /** Lets the core answer a call. */
 let answer = Promise.withResolvers<void>();
 let port: number;
+/** The attributes of all measurements. */
+const measured: Attributes[] = [];
 
 beforeAll(async () => {
+  const record = (_: number, attributes: Attributes = {}) => void measured.push(attributes);
+  const meter = Object.assign(createNoopMeter(), { createHistogram: () => ({ record }) });
+  metrics.setGlobalMeterProvider({ getMeter: () => meter });
   const slow = async (signal: AbortSignal) => {
     answer = Promise.withResolvers();
     const abort = () => calls.emit('aborted');
@@ -80,13 +86,16 @@ function ask(method: string, path: string, body?: string) {
   return asked;
 }
 
-test('a caller that disconnects during a read cancels its call in the core', async () => {
+test('a caller that disconnects during a read cancels its call in the core, and counts as no error', async () => {
   const [started, aborted] = [once(calls, 'started'), once(calls, 'aborted')];
   const asked = ask('GET', `/qr-codes/qr_${UUID}`);
   await started;
   asked.destroy();
   await aborted;
   answer.resolve();
+  const ofRequest = () => measured.filter((attributes) => 'http.route' in attributes);
+  await vi.waitFor(() => expect(ofRequest()).toMatchObject([{ 'http.response.status_code': 499 }]));
+  expect(ofRequest()[0]).not.toHaveProperty('error.type');
 });
 
 test.each([

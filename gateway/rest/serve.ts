@@ -16,6 +16,9 @@ import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
+/** The status under which metrics and traces have a request whose caller disconnected, as in nginx: nobody is sent it. */
+const CALLER_DISCONNECTED = 499;
+
 /** A body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */
 const IGNORED_BODY = { maxBytes: 1024 * 1024, bytesBeforeAuthentication: 0, read: async () => undefined };
 
@@ -84,10 +87,12 @@ export async function serve(
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
     const answer = errorAnswer(shown);
     // A disconnected caller is no error.
-    if (!reply.raw.destroyed) logError(serving, endpoint, request, answer, shown);
+    const isDisconnected = reply.raw.destroyed;
+    if (!isDisconnected) logError(serving, endpoint, request, answer, shown);
     // A body that arrived with the head is parsed one event loop iteration later; then the connection can be kept.
     if (incoming.isUnread) await nextIteration();
-    return incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
+    const status = incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
+    return isDisconnected ? CALLER_DISCONNECTED : status;
   }
 }
 

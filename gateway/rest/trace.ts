@@ -12,7 +12,10 @@ export type ObserveRequest = (route: string, request: IncomingMessage, work: () 
 export function observeRequests(): ObserveRequest {
   const duration = metrics
     .getMeter('signpost.gateway')
-    .createHistogram('http.server.request.duration', durations('Duration of API requests, by endpoint and status'));
+    .createHistogram(
+      'http.server.request.duration',
+      durations('Duration of API requests, by endpoint and status; 499: the caller disconnected'),
+    );
   return (route, { method = '', headers }, work) => {
     const start = performance.now();
     const attributes = { 'http.request.method': method, 'http.route': route, 'url.scheme': 'http' };

@@ -1,7 +1,8 @@
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Pool } from 'pg';
+import { instantOrFailure } from '../../common/contract/instants.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { transactionOf } from '../access/commit-limit.ts';
@@ -48,7 +49,7 @@ export function endedSessions(
       return {};
     },
     async listEndedSessions({ since }) {
-      const rows = await run(pool, list, [since ? dateOf(since) : new Date(0)]);
+      const rows = await run(pool, list, [instantOrFailure('since', since) ?? new Date(0)]);
       return {
         sessions: rows.flatMap(({ key, ended_at }) =>
           key === null ? [] : [{ key: new Uint8Array(key), endedAt: timestampFromDate(ended_at) }],
@@ -57,12 +58,6 @@ export function endedSessions(
       };
     },
   };
-}
-
-/** The time, or the nearest one that JavaScript can express. */
-function dateOf(time: Timestamp): Date {
-  const date = timestampDate(time);
-  return Number.isNaN(date.getTime()) ? new Date(0) : date;
 }
 
 /** Deletes what no session needs any more. */

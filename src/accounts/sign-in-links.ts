@@ -33,12 +33,12 @@ export const SignInLinkEntity = defineEntity({
   },
 });
 
-/** Index: members_email. */
+/** Locks the member, who may be being removed. Index: members_email. */
 const insert = statement<{ member_id: string; expires_at: Date }>(
   'accounts_create_sign_in_link',
   `insert into sign_in_links (member_id, account_id, hash, expires_at)
    select id, account_id, $3, now() + interval '15 minutes' from members
-   where account_id = $1 and ${isAddress('email', '$2')}
+   where account_id = $1 and ${isAddress('email', '$2')} for key share
    on conflict (member_id) do update set hash = excluded.hash, expires_at = excluded.expires_at
    returning member_id, expires_at`,
 );

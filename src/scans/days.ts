@@ -7,12 +7,16 @@ export const HOUR_MS = 3_600_000;
 /** Formatted days by day number: each scan needs its day more than once, and most scans of a poll share one. */
 const formatted = new Map<number, string>();
 
+/** Reports may be about any of millions of days. */
+const MAX_CACHED = 10_000;
+
 /** The UTC day of a time in ms since 1970, `YYYY-MM-DD`. */
 export function dayOf(time: number): string {
   const number = Math.floor(time / DAY_MS);
   let day = formatted.get(number);
   if (day === undefined) {
     day = new Date(number * DAY_MS).toISOString().slice(0, 10);
+    if (formatted.size >= MAX_CACHED) formatted.clear();
     formatted.set(number, day);
   }
   return day;
