@@ -2,7 +2,7 @@
 export const MAX_URL_CHARACTERS = 2_048;
 
 /** Maximum length of a name without the trailing dot. Source: RFC 1035, section 2.3.4. */
-const MAX_NAME = 253;
+export const MAX_NAME = 253;
 
 /** Only ASCII: the URL parser has converted other scripts to their ASCII form. Underscores occur in real names. */
 const LABEL = /^[a-z0-9_-]{1,63}$/;

@@ -33,7 +33,7 @@ export const SignInLinkEntity = defineEntity({
   },
 });
 
-/** Locks the member, who may be being removed. Index: members_email. */
+/** Locks the member, whom another transaction may be removing. Index: members_email. */
 const insert = statement<{ member_id: string; expires_at: Date }>(
   'accounts_create_sign_in_link',
   `insert into sign_in_links (member_id, account_id, hash, expires_at)

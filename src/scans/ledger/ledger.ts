@@ -84,9 +84,9 @@ const enterGateways = statement(
 );
 
 /**
- * Reads and locks the position of a partition: 0 if that is known of a former topic alone, and undefined if no record of the
- * partition was ever entered. Must be the first statement of the entry's transaction: another recorder
- * with records of the same partition waits here until it ends.
+ * Reads and locks the position of a partition: 0 if only records of a former topic were entered, and undefined if none ever
+ * were. Must be the first statement of the entry's transaction: another recorder with records of the same partition waits here
+ * until it ends.
  */
 export async function lockPosition(tx: PoolClient, partition: number, topicId: string): Promise<bigint | undefined> {
   const row = await first(tx, lock, [partition]);

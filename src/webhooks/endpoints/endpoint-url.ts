@@ -1,12 +1,10 @@
 import { isIP } from 'node:net';
+import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { isPublicAddress } from '../public-address.ts';
 
 /** Longest URL, in characters. */
 const MAX_CHARACTERS = 2_048;
-
-/** Longest name of a host, in ASCII. Source: RFC 1035 §2.3.4. */
-export const MAX_HOST_CHARACTERS = 253;
 
 const LOCAL_NAME = /^(.+\.)?localhost\.?$/;
 
@@ -29,8 +27,8 @@ export function readEndpointUrl(input: string, allowPrivate: boolean): string {
   if (username !== '' || password !== '') {
     throw failure('INVALID_FIELD', 'url: must not carry a user name or password.');
   }
-  if (hostname.replace(/\.$/, '').length > MAX_HOST_CHARACTERS) {
-    throw failure('INVALID_FIELD', `url: its host must have at most ${MAX_HOST_CHARACTERS} characters in ASCII.`);
+  if (hostname.replace(/\.$/, '').length > MAX_NAME) {
+    throw failure('INVALID_FIELD', `url: its host must have at most ${MAX_NAME} characters in ASCII.`);
   }
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const local = LOCAL_NAME.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));

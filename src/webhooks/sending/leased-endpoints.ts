@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
+import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { encodeId } from '../../../common/contract/ids.ts';
-import { MAX_HOST_CHARACTERS } from '../endpoints/endpoint-url.ts';
 import type { Seal } from '../seal.ts';
 import type { Capacity, DueDelivery, LeasedEndpointRow } from './queue.ts';
 
 /** An endpoint that this process leases. */
 export interface LeasedEndpoint {
   row: LeasedEndpointRow;
-  /** The host name or IP address in its URL, as far as names may be long. */
+  /** The host name or IP address in its URL, cut to the greatest length of a name: older URLs may have longer ones. */
   host: string;
   /** Decrypted; empty when they cannot be decrypted, and then nothing is sent. */
   secrets: readonly string[];
@@ -70,8 +70,8 @@ export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
   /** Updates the endpoints whose leases were renewed, and removes all others. */
   applyRenewal(rows: readonly LeasedEndpointRow[]): void;
   /**
-   * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are, and of which size,
-   * so that the endpoint has at most one more than `bytes` hold.
+   * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are queued, and of which
+   * size, so that the bodies of all that are fetched take `bytes`, or more by the last one.
    */
   capacities(limits: { low: number; most: number; bytes: number }): Capacity[];
   /** UUIDs of the endpoints that have been idle for `ms`. */
@@ -97,7 +97,7 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
   const methods = {
     put(row: LeasedEndpointRow) {
       const now = performance.now();
-      const host = new URL(row.url).hostname.replace(/\.$/, '').slice(0, MAX_HOST_CHARACTERS);
+      const host = new URL(row.url).hostname.replace(/\.$/, '').slice(0, MAX_NAME);
       const clockOffsetMs = row.clock_ms - Date.now();
       const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0), clockOffsetMs };
       const known = leased.get(row.id);

@@ -130,9 +130,9 @@ const renew = promptStatement<LeasedEndpointRow>(
  * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint, and webhook_deliveries_pkey. $2 and $7:
  * the limits of each; $3: test events only; $4: deliveries fetched before; $5 and $6: the known URLs and secrets; $8:
  * endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a large body is known
- * without reading it. An endpoint of which either has changed
- * gets nothing until its lease is renewed: its new test event would go to the former URL and count as delivered, and a
- * receiver that knows only the new secret would reject what is signed with the former one alone.
+ * without reading it. An endpoint whose URL or secret has changed gets nothing until its lease is renewed: its new test event
+ * would go to the former URL and count as delivered, and a receiver that knows only the new secret would reject what is signed
+ * with the former one alone.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
@@ -143,15 +143,15 @@ const selectDue = promptStatement<DueDelivery>(
        as leased (id, capacity, tests_only, url, secret, bytes, has_none)
      join webhook_endpoints e on e.id = leased.id and e.url = leased.url and e.secret = leased.secret
      cross join lateral (
-       select id, octet_length(body) as size, row_number() over due as nth,
-         sum(octet_length(body)) over (due rows between unbounded preceding and 1 preceding) as before
+       select id, size, row_number() over due as nth,
+         sum(size) over (due rows between unbounded preceding and 1 preceding) as before
        from (
-         (select id, body, next_attempt_at from webhook_deliveries
+         (select id, octet_length(body) as size, next_attempt_at from webhook_deliveries
           where not leased.tests_only and endpoint_id = leased.id and status = 'pending' and next_attempt_at <= now()
             and id <> all($4::uuid[])
           order by next_attempt_at limit leased.capacity)
          union all
-         (select id, body, next_attempt_at from webhook_deliveries
+         (select id, octet_length(body) as size, next_attempt_at from webhook_deliveries
           where leased.tests_only and endpoint_id = leased.id and status = 'pending' and event_type = '${TEST_EVENT}'
             and next_attempt_at <= now() and id <> all($4::uuid[])
           order by next_attempt_at limit leased.capacity)
@@ -266,7 +266,7 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
     due(capacities, fetched, bytes) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
       const known = [column('url'), column('secret')];
-      const sizes = [column('bytes'), column('hasNone'), Math.max(0, bytes)];
+      const sizes = [column('bytes'), column('hasNone'), bytes];
       return run(pool, selectDue, [
         column('id'),
         column('deliveries'),
