@@ -11,7 +11,7 @@ const UNAVAILABLE_CLASSES = new Set(['08', '40', '53', '57']);
 const ROLLED_BACK_CLASSES = new Set(['22', '23', '40', '42', '55', 'P0']);
 
 /** SQLSTATE of a lock that was not granted within `lock_timeout`. */
-export const LOCK_NOT_AVAILABLE = '55P03';
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** SQLSTATE of a transaction that Postgres has rolled back, because it and others waited for each other's locks. */
 const DEADLOCK = '40P01';
@@ -77,6 +77,11 @@ export function isQueryTimeout(error: unknown): error is Error {
 /** Whether an error means that a connection was not established in time. */
 export function isConnectTimeout(error: unknown): boolean {
   return error instanceof Error && (CONNECT_TIMEOUT_MESSAGE.test(error.message) || isConnectTimeout(error.cause));
+}
+
+/** Whether an error means that Postgres did not grant a lock within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE;
 }
 
 /** Whether an error means that Postgres has rolled back a transaction to end a deadlock, so that it can be repeated. */

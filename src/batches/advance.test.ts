@@ -28,3 +28,30 @@ test('a job ends if another one creates the codes of the batch, and the last one
   const { rows } = await pool.query(`select headers->>'ce_type' as type from outbox`);
   expect(rows).toEqual([{ type: 'bulk.completed' }]);
 });
+
+// A merge of a tag of very many codes locks it for a minute, in which such jobs would hold the places of other accounts' work.
+test('a job ends if a label of its rows stays locked', async () => {
+  const [account, batch] = [newUuid(), newUuid()];
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  await pool.query('insert into code_counts (account_id) values ($1)', [account]);
+  await pool.query(`insert into tags (id, account_id, name) values ($1, $2, 'menu')`, [newUuid(), account]);
+  await pool.query(
+    `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
+     values ($1, $2, '#000000', '#ffffff', 1, 0, 0)`,
+    [batch, account],
+  );
+  await pool.query(
+    `insert into batch_rows (batch_id, index, target_url, tags, code_id) values ($1, 0, 'https://example.com/', '{menu}', $2)`,
+    [batch, newUuid()],
+  );
+  const next = () => advance(orm, 'https://signpost.example', batch);
+  const position = async () =>
+    (await pool.query('select position from batches where id = $1', [batch])).rows[0].position;
+  await transaction(pool, async (tx) => {
+    await tx.query('select from tags where account_id = $1 for update', [account]);
+    expect(await next()).toBe(false);
+  });
+  expect(await position()).toBe(0);
+  expect(await next()).toBe(false);
+  expect(await position()).toBe(1);
+});

@@ -5,10 +5,10 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { timeIfOpen } from '../access/open-account.ts';
 import { createCodes } from '../codes/create/create-codes.ts';
 import { listed } from '../db/columns.ts';
-import { ormTransactionWithin } from '../db/orm-transaction.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
-import { STEP_MS, taskOf } from '../jobs/task.ts';
+import { runStep } from '../jobs/step.ts';
+import { taskOf } from '../jobs/task.ts';
 import { batchMessage } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
 
@@ -40,7 +40,7 @@ const storeWarnings = statement(
  * `batchId`: UUID.
  */
 export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<boolean> {
-  return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
+  return runStep(orm, async (em, tx) => {
     // Another job on this batch skips it, and ends: see `scheduleStalled`. Index: batches_pkey.
     const batch = await em.findOne(BatchEntity, { id: batchId }, { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE });
     if (!batch || isCompleted(batch)) return false;

@@ -1,9 +1,8 @@
 import type { Pool } from 'pg';
-import { DatabaseError } from 'pg';
 import type { Logger } from 'pino';
 import type { Subscription } from '../../common/log/log.ts';
 import { first, promptQuery, statement, transaction } from '../../common/postgres/sql.ts';
-import { LOCK_NOT_AVAILABLE } from '../../common/postgres/unavailable.ts';
+import { isLockTimeout } from '../../common/postgres/unavailable.ts';
 import { periodically } from '../../common/runtime/periodically.ts';
 
 /** How rows are assigned to slots; see migration 0015. */
@@ -59,7 +58,7 @@ async function empty(pool: Pool, name: string): Promise<void> {
       if (waiting.rowCount === 0) await tx.query(`truncate ${name}`);
     });
   } catch (error) {
-    if (!(error instanceof DatabaseError && error.code === LOCK_NOT_AVAILABLE)) throw error;
+    if (!isLockTimeout(error)) throw error;
   }
 }
 

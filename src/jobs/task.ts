@@ -6,12 +6,6 @@ import { run, type Statement, statement } from '../../common/postgres/sql.ts';
  * how often such work is looked for, in ms. Short, as the request that created the work may be waiting for it.
  */
 export const STALLED_MS = 2_000;
-/**
- * How long a step may take, in ms: a hundred times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
- * Other jobs take the work over, but this one would keep its slot for a quarter of an hour, and a runner that failed waits
- * for it.
- */
-export const STEP_MS = 60_000;
 /** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
 const MAX_RETRY_WAIT_MS = 10_000;
 /** The lowest priority of a job; as much unfinished work of its account is counted at most. */
@@ -53,12 +47,15 @@ export function taskOf({ name, table, property }: { name: string; table: string;
     /**
      * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two steps, it
      * gets a second job, which ends when it finds the row locked: waiting for the lock, such jobs took all places of a
-     * process whose steps were slow. A job that has not been taken keeps its place in the queue.
+     * process whose steps were slow. A job that has not been taken keeps its place in the queue; a new one has the priority
+     * that `schedule` would give it.
      */
     scheduleStalled: `
       select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
-                                      job_key_mode := 'preserve_run_at')
+                                      job_key_mode := 'preserve_run_at', priority := unfinished.priority)
        from ${table} w join accounts a on a.id = w.account_id and a.closed_at is null
+         join (select account_id, least(count(*), ${MAX_PRIORITY})::integer as priority from ${table}
+               where completed_at is null group by account_id) unfinished on unfinished.account_id = w.account_id
        where w.completed_at is null
          and not exists (
            select from graphile_worker.jobs j

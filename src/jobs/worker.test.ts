@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
@@ -44,12 +45,15 @@ test('unfinished work of every task that no process does is done', async () => {
     .toEqual([`${BATCH_TASK.name} ${batch}`, `${TARGET_CHANGE_TASK.name} ${change}`].toSorted());
 });
 
-test('the work of an account does not wait until all of another account is done', async () => {
+test.each([
+  { what: 'new', scheduleNew: (tx: PoolClient, id: string) => schedule(tx, BATCH_TASK, id) },
+  { what: 'stalled', scheduleNew: async () => undefined },
+])('the $what work of an account does not wait until all of another account is done', async ({ scheduleNew }) => {
   const { url } = await freshDatabase();
   const database = await openDatabase(url, 6, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
-  /** Schedules batches of a new account, one after the other. */
+  /** Stores batches of a new account, one after the other. */
   async function batchesOf(count: number): Promise<string[]> {
     const account = newUuid();
     await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account]);
@@ -61,7 +65,7 @@ test('the work of an account does not wait until all of another account is done'
            values ($1, $2, '#000000', '#ffffff', 1, 0, 0)`,
           [batch, account],
         );
-        await schedule(tx, BATCH_TASK, batch);
+        await scheduleNew(tx, batch);
       });
     }
     return batches;

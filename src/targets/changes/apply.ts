@@ -6,9 +6,9 @@ import { timeIfOpen } from '../../access/open-account.ts';
 import { announceAll } from '../../codes/announce.ts';
 import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from '../../codes/code-row.ts';
 import { TARGET_BEFORE, VERSIONS_OF_CHANGED } from '../../codes/target-versions.ts';
-import { ormTransactionWithin } from '../../db/orm-transaction.ts';
 import { isCompleted } from '../../jobs/progress.ts';
-import { STEP_MS, taskOf } from '../../jobs/task.ts';
+import { runStep } from '../../jobs/step.ts';
+import { taskOf } from '../../jobs/task.ts';
 import { scanCounts } from '../../scans/reports/scan-counts.ts';
 import { TargetChangeEntity } from './entities.ts';
 import { CODE_PROBLEMS } from './find-codes.ts';
@@ -121,7 +121,7 @@ const correct = statement(
  * them, the change was deleted or its account is closed. `id`: UUID.
  */
 export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promise<boolean> {
-  return ormTransactionWithin(orm, STEP_MS, async (em, tx) => {
+  return runStep(orm, async (em, tx) => {
     // Another job on this change skips it, and ends: see `scheduleStalled`. Index: target_changes_pkey.
     const change = await em.findOne(TargetChangeEntity, { id }, { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE });
     if (!change || isCompleted(change)) return false;
