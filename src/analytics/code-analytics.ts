@@ -1,6 +1,7 @@
 import { clamp, PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import type { Database } from '../db/database.ts';
 import { DAY_MS, dayOf } from '../scans/days.ts';
+import { oneCode } from '../scans/reports/code-selection.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { figuresOf } from './figures.ts';
 
@@ -20,7 +21,7 @@ export async function codeAnalytics(
   const from = now - (period - 1) * DAY_MS;
   const [totals, figures] = await Promise.all([
     scanCounts(pool, accountId, [codeId]),
-    figuresOf(pool, { accountId, codeIds: [codeId], byTarget: true, from, to: now }, 'days'),
+    figuresOf(pool, { accountId, codes: oneCode(codeId), from, to: now }, 'days'),
   ]);
   return {
     totalScans: BigInt(totals.get(codeId) ?? 0),

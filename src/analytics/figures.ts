@@ -5,7 +5,7 @@ import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
 import { dayFigures, type FigureQuery, hourFigures } from '../scans/reports/scan-figures.ts';
 import { targetShares } from '../scans/reports/target-shares.ts';
 
-/** Reads the scans and visitors of a window by day or hour, with their breakdowns. */
+/** Reads the scans and visitors of a window by day or hour, with their breakdowns; those of a single code also by target. */
 export async function figuresOf(
   on: Queryable,
   query: FigureQuery,
@@ -14,7 +14,7 @@ export async function figuresOf(
   const [intervals, breakdowns, targets] = await Promise.all([
     by === 'days' ? dayFigures(on, query) : hourFigures(on, query),
     by === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query),
-    query.byTarget ? targetShares(on, query, by) : [],
+    query.codes?.name === 'code' ? targetShares(on, query.codes.id, query, by) : [],
   ]);
   return {
     scans: intervals.reduce((sum, { scans }) => sum + scans, 0n),

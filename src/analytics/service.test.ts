@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import {
@@ -272,8 +273,16 @@ test('a report covers a code, a group of codes or the whole account, and never a
   ]);
   const client = clientOf(accountId);
   const window = { from: timestampFromMs(now - DAY_MS), to: timestampFromMs(now) };
-  const scansOf = async (request: Parameters<typeof client.getScanReport>[0]) =>
-    (await client.getScanReport({ ...request, ...window })).figures?.scans;
+  const query = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => query.mockRestore());
+  const scansOf = async (request: Parameters<typeof client.getScanReport>[0]) => {
+    const { figures } = await client.getScanReport({ ...request, ...window });
+    const byHour = await client.getScanReport({ ...request, ...window, granularity: Granularity.HOUR });
+    expect(byHour.figures?.scans).toBe(figures?.scans);
+    expectCompleteBreakdowns(figures);
+    expectCompleteBreakdowns(byHour.figures);
+    return figures?.scans;
+  };
   expect(await scansOf({})).toBe(4n);
   expect(await scansOf({ scope: { case: 'codeId', value: idOf(a) } })).toBe(2n);
   const inFolder = { scope: { case: 'folderId', value: encodeId('folder', folder) } } as const;
@@ -290,6 +299,10 @@ test('a report covers a code, a group of codes or the whole account, and never a
   // Deleted codes keep their labels, as they may be restored.
   await pool.query('update codes set deleted_at = now() where id = $1', [a.codeId]);
   expect([await scansOf(inFolder), await scansOf(tagged)]).toEqual([1n, 1n]);
+  // A folder may have millions of codes.
+  const values = query.mock.calls.flatMap(([call]) => (call as { readonly values?: unknown[] }).values ?? []);
+  expect(values).toContain(folder);
+  expect(values.filter((value) => String(value).includes(b.codeId))).toEqual([]);
 
   const top = await client.listTopCodes({ ...window, limit: 2 });
   expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([

@@ -2,7 +2,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
-import { decodeId, encodeId, type IdPrefix } from '../../common/contract/ids.ts';
+import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { clamp, PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type AnalyticsService,
@@ -10,15 +10,16 @@ import {
   Granularity,
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { codesOfBatch } from '../batches/members.ts';
-import { codeExists, codesInFolder, codeTitles } from '../codes/code-lookups.ts';
+import { batchExists, CODES_OF_BATCH } from '../batches/members.ts';
+import { CODES_IN_FOLDER, codeExists, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
 import { archivesOf } from '../scans/archive/archive.ts';
 import { DAY_MS, HOUR_MS } from '../scans/days.ts';
+import { type CodeSelection, oneCode } from '../scans/reports/code-selection.ts';
 import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
 import { topCodes } from '../scans/reports/top-codes.ts';
 import { alignWindow, parseWindow, type Window } from '../scans/reports/window.ts';
-import { codesWithTag, folderExists } from '../taxonomy/label-lookups.ts';
+import { CODES_WITH_TAG, labelExists } from '../taxonomy/label-lookups.ts';
 import { codeAnalytics, periodOf } from './code-analytics.ts';
 import { figuresOf } from './figures.ts';
 
@@ -44,8 +45,8 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
         ? alignWindow(parseWindow(request), HOUR_MS, REPORT_HOURS, '32 days by hour')
         : alignWindow(parseWindow(request), DAY_MS, REPORT_DAYS, '1,100 days');
       if (byHour) await expectWholeDays(pool, window);
-      const codeIds = await codesOf(pool, accountId, scope);
-      const query = { accountId, ...window, ...(codeIds && { codeIds }), byTarget: scope.case === 'codeId' };
+      const codes = await selectionOf(pool, accountId, scope);
+      const query = { accountId, ...window, ...(codes && { codes }) };
       return { figures: await figuresOf(pool, query, byHour ? 'hours' : 'days') };
     },
 
@@ -104,36 +105,33 @@ async function liveCode(pool: Pool, accountId: string, id: string): Promise<stri
   return codeId;
 }
 
-/** The codes of a report, as UUIDs; undefined means all codes of the account. */
-async function codesOf(
+/** The codes of a report; undefined means all codes of the account. */
+async function selectionOf(
   pool: Pool,
   accountId: string,
   scope: GetScanReportRequest['scope'],
-): Promise<readonly string[] | undefined> {
+): Promise<CodeSelection | undefined> {
   switch (scope.case) {
     case undefined:
       return undefined;
     case 'codeId':
-      return [await liveCode(pool, accountId, scope.value)];
+      return oneCode(await liveCode(pool, accountId, scope.value));
     case 'folderId': {
-      const folderId = uuidOf('folder', scope.value);
-      if (!(await folderExists(pool, accountId, folderId))) throw notFound('folder');
-      return codesInFolder(pool, accountId, folderId);
+      const id = decodeId('folder', scope.value);
+      if (id === undefined || !(await labelExists(pool, 'folder', accountId, id))) throw notFound('folder');
+      return { name: 'folder', query: CODES_IN_FOLDER, id };
     }
-    case 'tagId':
-      return found(await codesWithTag(pool, accountId, uuidOf('tag', scope.value)), 'tag');
-    case 'batchId':
-      return found(await codesOfBatch(pool, accountId, uuidOf('batch', scope.value)), 'batch');
+    case 'tagId': {
+      const id = decodeId('tag', scope.value);
+      if (id === undefined || !(await labelExists(pool, 'tag', accountId, id))) throw notFound('tag');
+      return { name: 'tag', query: CODES_WITH_TAG, id };
+    }
+    case 'batchId': {
+      const id = decodeId('batch', scope.value);
+      if (id === undefined || !(await batchExists(pool, accountId, id))) throw notFound('batch');
+      return { name: 'batch', query: CODES_OF_BATCH, id };
+    }
   }
-}
-
-function uuidOf(prefix: IdPrefix, id: string): string {
-  return found(decodeId(prefix, id), prefix);
-}
-
-function found<Value>(value: Value | undefined, kind: string): Value {
-  if (value === undefined) throw notFound(kind);
-  return value;
 }
 
 function notFound(kind: string) {

@@ -20,16 +20,8 @@ export async function codeByShortCode(pool: Pool, accountId: string, shortCode: 
   return (await first(pool, byShortCode, [accountId, shortCode]))?.id;
 }
 
-/** Index: codes_in_folder. */
-const inFolder = statement<{ id: string }>(
-  'codes_in_folder_ids',
-  'select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null',
-);
-
-/** The codes in a folder of the account, without deleted ones. Ids are UUIDs. */
-export async function codesInFolder(pool: Pool, accountId: string, folderId: string): Promise<string[]> {
-  return (await run(pool, inFolder, [accountId, folderId])).map(({ id }) => id);
-}
+/** A query for the ids of the codes of account $1 in folder $2, without deleted ones. Index: codes_in_folder. */
+export const CODES_IN_FOLDER = 'select id from codes where account_id = $1 and folder_id = $2 and deleted_at is null';
 
 /** Index: codes_pkey. */
 const titles = statement<{ id: string; short_code: string; name: string | null }>(

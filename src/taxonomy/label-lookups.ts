@@ -1,30 +1,29 @@
 import type { Pool } from 'pg';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { first, statement } from '../../common/postgres/sql.ts';
 import { joinUndeletedCode } from '../db/undeleted-code.ts';
+import type { LabelKind } from './label-kinds.ts';
 
-/** Index: folders_pkey. */
-const folderById = statement('taxonomy_folder_exists', 'select from folders where id = $1 and account_id = $2');
+/** Indexes: folders_pkey, tags_pkey. */
+const BY_ID = {
+  folder: statement('taxonomy_folder_exists', 'select from folders where id = $1 and account_id = $2'),
+  tag: statement('taxonomy_tag_exists', 'select from tags where id = $1 and account_id = $2'),
+};
 
-/** Whether the account has this folder. `accountId`, `id`: UUIDs. */
-export async function folderExists(pool: Pool, accountId: string, id: string): Promise<boolean> {
-  return (await first(pool, folderById, [id, accountId])) !== undefined;
+/** Whether the account has this folder or tag. `accountId`, `id`: UUIDs. */
+export async function labelExists(
+  pool: Pool,
+  kind: LabelKind['name'],
+  accountId: string,
+  id: string,
+): Promise<boolean> {
+  return (await first(pool, BY_ID[kind], [id, accountId])) !== undefined;
 }
 
 /**
- * A tag without codes returns one row of null. Deleted codes keep their tags, as they may be restored. Indexes: tags_pkey,
- * code_tags_by_tag.
+ * A query for the ids of the codes of account $1 with tag $2, null for deleted ones: they keep their tags, as they may be
+ * restored. Indexes: tags_pkey, code_tags_by_tag.
  */
-const codesByTag = statement<{ code_id: string | null }>(
-  'taxonomy_codes_with_tag',
-  `select c.id as code_id
-   from tags t
-   left join code_tags ct on ct.tag_id = t.id
-   ${joinUndeletedCode('id', 'ct.code_id', '$2')}
-   where t.id = $1 and t.account_id = $2`,
-);
-
-/** The codes with a tag, without deleted ones; undefined when the account has no such tag. All ids are UUIDs. */
-export async function codesWithTag(pool: Pool, accountId: string, id: string): Promise<string[] | undefined> {
-  const rows = await run(pool, codesByTag, [id, accountId]);
-  return rows.length === 0 ? undefined : rows.flatMap(({ code_id }) => code_id ?? []);
-}
+export const CODES_WITH_TAG = `
+  select c.id
+  from tags t join code_tags ct on ct.tag_id = t.id ${joinUndeletedCode('id', 'ct.code_id', '$1')}
+  where t.id = $2 and t.account_id = $1`;

@@ -1,7 +1,8 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
-import { CODES, codesOf, type FigureQuery, hourParts } from './scan-figures.ts';
+import { CODES, type CodeSelection, scannedCodes, selecting } from './code-selection.ts';
+import { type FigureQuery, hourParts } from './scan-figures.ts';
 import { splitByWeeks } from './weeks.ts';
 
 /** Maximum entries of a breakdown, `other` included. */
@@ -45,17 +46,19 @@ const codeEdge = (since: string, until: string, sign: string) => `
  * Indexes: scan_rollups_of_subject, scan_increments_of_code, and the primary key of scan_values. Days of a code are
  * always up to date, so increments count for weeks only. A join with a list of edges would read all days of the code.
  */
-const readCodeValues = statement<ValueRow>(
-  'scans_read_values',
-  `with counted as (
+const readCodeValues = (codes: CodeSelection) =>
+  statement<ValueRow>(
+    `scans_read_values_${codes.name}`,
+    `with ${selecting(codes)}, counted as (
      ${BY_NAME}
      from (
        select unnest(r.names) as name, unnest(r.counts) as scans
        from ${CODES} join scan_rollups r on r.subject_id = c.code_id and r.days = 7 and r.start between $3 and $4
        where r.account_id = $1
        union all
-       select unnest(names), unnest(counts) from scan_increments
-       where account_id = $1 and code_id = any($2) and day >= $3 and day < $4::date + 7
+       select unnest(i.names), unnest(i.counts)
+       from ${CODES} join scan_increments i on i.code_id = c.code_id and i.day >= $3 and i.day < $4::date + 7
+       where i.account_id = $1
        union all
        select left(dimension::text, 1) || value, sum(scans)
        from (${codeEdge('$5', '$6', '$7')} union all ${codeEdge('$8', '$9', '$10')}) edges
@@ -63,7 +66,7 @@ const readCodeValues = statement<ValueRow>(
      ) named
      group by name having sum(scans) <> 0
    ) ${FOLD}`,
-);
+  );
 
 /** Like `codeEdge` for the account, whose days are also stored as rows of several values. */
 const accountEdge = (since: string, until: string, sign: string) => `
@@ -91,9 +94,10 @@ const DAY_VALUES = `
    where v.account_id = $1 and v.day between $3 and $4
    group by dimension, value`;
 /** Partial days are counted from the scans themselves. Index: scans_of_code, two ranges per code. */
-const readValuesByHour = statement<ValueRow>(
-  'scans_read_values_by_hour',
-  `with counted as (
+const readValuesByHour = (codes: CodeSelection) =>
+  statement<ValueRow>(
+    `scans_read_values_by_hour_${codes.name}`,
+    `with ${selecting(codes)}, counted as (
      select dimension, value, sum(scans) as scans
      from (
        ${DAY_VALUES}
@@ -111,14 +115,14 @@ const readValuesByHour = statement<ValueRow>(
      ) parts
      group by dimension, value
    ) ${FOLD}`,
-);
+  );
 
 /** A breakdown per dimension. */
 export type Breakdowns = Record<Dimension, BreakdownEntry[]>;
 
 /** Breakdowns of whole days: most scans first, at most 50 entries, the rest folded into `other`. */
 export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
-  const { accountId, codeIds } = query;
+  const { accountId, codes } = query;
   const [from, to] = [query.from, query.to].map((time) => Math.floor(time / DAY_MS) * DAY_MS) as [number, number];
   const { firstWeek, lastWeek, edges } = splitByWeeks(from, to);
   const parts = [
@@ -127,15 +131,16 @@ export async function dayBreakdowns(on: Queryable, query: FigureQuery): Promise<
     ...edges.flatMap(({ since, until, sign }) => [dayOf(since), dayOf(until), sign]),
   ];
   return byDimension(
-    await (codeIds
-      ? run(on, readCodeValues, [accountId, codeIds, ...parts])
+    await (codes
+      ? run(on, readCodeValues(codes), [accountId, codes.id, ...parts])
       : run(on, readAccountValues, [accountId, ...parts, dayOf(from), dayOf(to)])),
   );
 }
 
 /** Breakdowns of a window of hours, as `dayBreakdowns`. */
 export async function hourBreakdowns(on: Queryable, query: FigureQuery): Promise<Breakdowns> {
-  return byDimension(await run(on, readValuesByHour, [query.accountId, await codesOf(on, query), ...hourParts(query)]));
+  const { accountId, codes = scannedCodes(accountId) } = query;
+  return byDimension(await run(on, readValuesByHour(codes), [accountId, codes.id, ...hourParts(query)]));
 }
 
 function byDimension(rows: readonly ValueRow[]): Breakdowns {

@@ -11,6 +11,7 @@ import { auditScans } from '../ledger/audit.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { foldIncrements } from '../rollups/fold.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord, visitor } from '../scans.fixture.ts';
+import { oneCode, scannedCodes } from './code-selection.ts';
 import { topCodes } from './top-codes.ts';
 import { splitByWeeks } from './weeks.ts';
 
@@ -123,8 +124,8 @@ test('reports equal a count of every scan, for any scans, days and folding', asy
         const idOf = (code: number) => (codes[code] as ScannedCode).codeId;
         for (const [scope, numbers] of [
           [{}, [0, 1]],
-          [{ codeIds: [idOf(0)] }, [0]],
-          [{ codeIds: [idOf(1), idOf(0), newUuid()] }, [0, 1]],
+          [{ codes: oneCode(idOf(0)) }, [0]],
+          [{ codes: scannedCodes(accountId) }, [0, 1]],
         ] as const) {
           expect(await figuresOf(database.pool, { accountId, from, to, ...scope }, 'days')).toEqual(
             countOneByOne(all, numbers, first, last),

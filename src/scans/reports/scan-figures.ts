@@ -1,14 +1,13 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../days.ts';
+import { CODES, type CodeSelection, scannedCodes, selecting } from './code-selection.ts';
 
 /** Which scans to report on. */
 export interface FigureQuery {
   /** UUID. */
   readonly accountId: string;
-  /** UUIDs; unset: all codes that were ever scanned. */
-  readonly codeIds?: readonly string[];
-  /** Whether the report is on one code, so that its scans are also broken down by target. */
-  readonly byTarget?: boolean;
+  /** Unset: all codes that were ever scanned. */
+  readonly codes?: CodeSelection;
   /** Start of the first day or hour, in ms since 1970. */
   readonly from: number;
   /** Start of the last day or hour, which is included. */
@@ -23,24 +22,25 @@ export interface IntervalFigures {
   readonly unique: bigint;
 }
 
-/** Index: scan_totals_of_account. */
-const listScannedCodes = statement<{ code_id: string }>(
-  'scans_list_scanned_codes',
-  'select code_id from scan_totals where account_id = $1',
-);
+/** Figures as Postgres returns them. */
+interface IntervalRow {
+  readonly start: string;
+  readonly scans: string;
+  readonly unique_scans: string;
+}
 
-/** Common start of the statements below; each then reads one range of a primary key per code. */
-export const CODES = 'unnest($2::uuid[]) as c (code_id)';
-
-const readDays = statement<{ start: string; scans: string; unique_scans: string }>(
-  'scans_read_days',
-  `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
+/** Index: the primary key of scan_days. */
+const readDays = (codes: CodeSelection) =>
+  statement<IntervalRow>(
+    `scans_read_days_${codes.name}`,
+    `with ${selecting(codes)}
+   select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from ${CODES} join scan_days d using (code_id)
    where d.account_id = $1 and d.day between $3 and $4
    group by day`,
-);
+  );
 /** Indexes: scan_rollups_of_subject, scan_increments_of_code. */
-const readAccountDays = statement<{ start: string; scans: string; unique_scans: string }>(
+const readAccountDays = statement<IntervalRow>(
   'scans_read_account_days',
   `select to_char(day, 'YYYY-MM-DD') as start, sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from (
@@ -51,36 +51,34 @@ const readAccountDays = statement<{ start: string; scans: string; unique_scans: 
    ) counted
    group by day`,
 );
-const readHours = statement<{ start: string; scans: string; unique_scans: string }>(
-  'scans_read_hours',
-  `select to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"') as start,
+/** Index: the primary key of scan_hours. */
+const readHours = (codes: CodeSelection) =>
+  statement<IntervalRow>(
+    `scans_read_hours_${codes.name}`,
+    `with ${selecting(codes)}
+   select to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"') as start,
           sum(scans)::text as scans, sum(unique_scans)::text as unique_scans
    from ${CODES} join scan_hours h using (code_id)
    where h.account_id = $1 and h.hour between $3 and $4
    group by hour`,
-);
+  );
 /** Every day of the window, zeros included, oldest first. */
 export async function dayFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
-  const { accountId, from, to } = query;
-  const rows = await (query.codeIds
-    ? run(on, readDays, [accountId, query.codeIds, dayOf(from), dayOf(to)])
+  const { accountId, codes, from, to } = query;
+  const rows = await (codes
+    ? run(on, readDays(codes), [accountId, codes.id, dayOf(from), dayOf(to)])
     : run(on, readAccountDays, [accountId, dayOf(from), dayOf(to)]));
   return withZeros(rows, starts(from, to, DAY_MS, dayOf));
 }
 
 /** Every hour of the window, zeros included, oldest first. */
 export async function hourFigures(on: Queryable, query: FigureQuery): Promise<IntervalFigures[]> {
-  const { accountId, from, to } = query;
-  const rows = await run(on, readHours, [accountId, await codesOf(on, query), new Date(from), new Date(to)]);
+  const { accountId, codes = scannedCodes(accountId), from, to } = query;
+  const rows = await run(on, readHours(codes), [accountId, codes.id, new Date(from), new Date(to)]);
   return withZeros(
     rows,
     starts(from, to, HOUR_MS, (time) => `${new Date(time).toISOString().slice(0, 13)}:00:00Z`),
   );
-}
-
-/** The codes of a query, as UUIDs. */
-export async function codesOf(on: Queryable, { accountId, codeIds }: FigureQuery): Promise<readonly string[]> {
-  return codeIds ?? (await run(on, listScannedCodes, [accountId])).map(({ code_id }) => code_id);
 }
 
 /**
@@ -100,10 +98,7 @@ function starts(from: number, to: number, step: number, name: (time: number) => 
   return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, index) => name(from + index * step));
 }
 
-function withZeros(
-  rows: readonly { start: string; scans: string; unique_scans: string }[],
-  all: readonly string[],
-): IntervalFigures[] {
+function withZeros(rows: readonly IntervalRow[], all: readonly string[]): IntervalFigures[] {
   const known = new Map(rows.map((row) => [row.start, row]));
   return all.map((start) => {
     const row = known.get(start);

@@ -1,6 +1,6 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
-import { CODES, type FigureQuery, hourParts } from './scan-figures.ts';
+import { type FigureQuery, hourParts } from './scan-figures.ts';
 
 /** Maximum entries, the one of all others included: what 4 versions of the largest policy can decide. */
 const MAX_ENTRIES = 1_000;
@@ -32,29 +32,35 @@ const FOLD = `
    order by sum(scans) desc, version desc, rule, variant`;
 const DAYS = `
      select version, rule, variant, t.scans
-     from ${CODES} join scan_targets t using (code_id)
-     where t.account_id = $1 and t.day between $3 and $4`;
+     from scan_targets t
+     where t.account_id = $1 and t.code_id = $2 and t.day between $3 and $4`;
 /** Index: primary key of scan_targets. */
 const readTargets = statement<TargetRow>('scans_read_targets', `with counted as (${DAYS}) ${FOLD}`);
-/** The same, and for partial days the scans themselves. Index: scans_of_code, two ranges per code. */
+/** The same, and for partial days the scans themselves. Index: scans_of_code, two ranges. */
 const readTargetsByHour = statement<TargetRow>(
   'scans_read_targets_by_hour',
   `with counted as (
      ${DAYS}
      union all
      select s.target_version, s.target_rule, s.target_variant, 1
-     from ${CODES}
-       cross join (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
-       join scans s on s.code_id = c.code_id and s.scanned_at >= part.since and s.scanned_at < part.until
+     from (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
+       join scans s on s.code_id = $2 and s.scanned_at >= part.since and s.scanned_at < part.until
      where s.account_id = $1 and s.target_version is not null
    ) ${FOLD}`,
 );
 
-/** A code's scans in a window of days or hours by what decided where they lead, most scans first. */
-export async function targetShares(on: Queryable, query: FigureQuery, by: 'days' | 'hours'): Promise<TargetShare[]> {
-  const { accountId, codeIds, from, to } = query;
+/**
+ * The scans of a code (UUID) in the window of a query of days or hours by what decided where they lead, most scans first.
+ */
+export async function targetShares(
+  on: Queryable,
+  codeId: string,
+  query: FigureQuery,
+  by: 'days' | 'hours',
+): Promise<TargetShare[]> {
+  const { accountId, from, to } = query;
   const rows = await (by === 'days'
-    ? run(on, readTargets, [accountId, codeIds, dayOf(from), dayOf(to)])
-    : run(on, readTargetsByHour, [accountId, codeIds, ...hourParts(query)]));
+    ? run(on, readTargets, [accountId, codeId, dayOf(from), dayOf(to)])
+    : run(on, readTargetsByHour, [accountId, codeId, ...hourParts(query)]));
   return rows.map(({ scans, ...row }) => ({ ...row, scans: BigInt(scans) }));
 }
