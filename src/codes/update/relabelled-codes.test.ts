@@ -106,3 +106,20 @@ test('of two processes that announce a code at the same time, one does', async (
   await Promise.all(processes.map((process) => process.stop()));
   expect(await eventTypes(id)).toEqual(['qr.created', 'qr.updated']);
 });
+
+test('an account with very many codes to announce takes turns with the others', async () => {
+  const [many, other] = [await relabelledCode(), await relabelledCode()].sort((a, b) => (a.of.id < b.of.id ? -1 : 1));
+  if (!many || !other) throw new Error('there are two');
+  // As many as are announced at a time, before the one that is locked; their codes no longer exist.
+  await pool().query(
+    `insert into relabelled_codes (account_id, code_id, changed)
+     select $1, ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, '{tags}' from generate_series(1, 500) n`,
+    [many.of.id],
+  );
+  await transaction(pool(), async (tx) => {
+    await tx.query('select from codes where id = $1 for update', [decodeId('qr', many.id)]);
+    startAnnouncements();
+    await expect.poll(() => eventTypes(other.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  });
+  await expect.poll(() => eventTypes(many.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+});

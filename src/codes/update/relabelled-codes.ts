@@ -65,12 +65,22 @@ export const labelledCodes: LabelledCodes = {
   },
 };
 
-/** The next queued codes, all of one account. Index: relabelled_codes_pkey. */
-const next = statement<{ account_id: string; ids: string[] }>(
+interface QueuedCodes {
+  readonly account_id: string;
+  readonly ids: string[];
+}
+
+/**
+ * The next queued codes of the account after $1, or else of the first one: an account with millions of them takes turns with the
+ * others. Index: relabelled_codes_pkey.
+ */
+const next = statement<QueuedCodes>(
   'codes_next_relabelled',
   `select account_id, array_agg(code_id) as ids
    from (select account_id, code_id from relabelled_codes
-         where account_id = (select account_id from relabelled_codes order by account_id limit 1)
+         where account_id = coalesce(
+           (select account_id from relabelled_codes where account_id > $1 order by account_id limit 1),
+           (select account_id from relabelled_codes order by account_id limit 1))
          order by account_id, code_id limit ${MAX_CODES}) as first_codes
    group by account_id`,
 );
@@ -94,8 +104,17 @@ export function startRelabelledAnnouncements(options: {
 }): { stop(): Promise<void> } {
   const { pool, notifications, platformUrl, logger } = options;
   const bell = notifications.bell('labels', POLL_MS);
-  const announce = () => transactionWithin(pool, ANNOUNCING_MS, (tx) => announceSome(tx, platformUrl));
   let stopping = false;
+  let lastAccount: string | null = null;
+  const announce = () =>
+    transactionWithin(pool, ANNOUNCING_MS, async (tx) => {
+      const queued = await first(tx, next, [lastAccount]);
+      if (!queued) return false;
+      // Even if announcing its codes fails: then it is the turn of the others, too.
+      lastAccount = queued.account_id;
+      await announceQueued(tx, platformUrl, queued);
+      return true;
+    });
   const running = (async () => {
     while (!stopping) {
       try {
@@ -116,11 +135,12 @@ export function startRelabelledAnnouncements(options: {
   };
 }
 
-/** Announces the next codes of an account; returns whether there were any. */
-async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolean> {
-  const queued = await first(tx, next);
-  if (!queued) return false;
-  const { account_id: accountId, ids } = queued;
+/** Announces queued codes of an account. */
+async function announceQueued(
+  tx: PoolClient,
+  platformUrl: string,
+  { account_id: accountId, ids }: QueuedCodes,
+): Promise<void> {
   // Locked, so that the event of a later change is published later. Codes are locked before their rows of
   // `relabelled_codes`, as in changes of labels, to avoid deadlocks.
   const rows = await lockCodes(tx, accountId, ids);
@@ -132,5 +152,4 @@ async function announceSome(tx: PoolClient, platformUrl: string): Promise<boolea
     const change = { type: 'qr.updated', changed: changed.get(row.id) ?? [] } as const;
     return [codeEvent(accountId, scannedCodeFrom(row, platformUrl), change)];
   });
-  return true;
 }
