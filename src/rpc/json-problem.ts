@@ -1,4 +1,5 @@
-import type { DescEnum, DescField, DescMessage, JsonValue } from '@bufbuild/protobuf';
+import { type DescEnum, type DescField, type DescMessage, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 
 /** The fields of messages that may contain a name of an enum value or a timestamp, themselves or further down. */
@@ -11,13 +12,49 @@ const checkedFields = new WeakMap<DescMessage, readonly DescField[]>();
  * a request.
  */
 export function jsonProblem(schema: DescMessage, json: JsonValue, path = ''): string | undefined {
+  return firstProblem(fieldsOf(schema), json, path, valueProblem);
+}
+
+/**
+ * Says in which field is what keeps the library from reading a message's JSON form; undefined if it is in none. `error`: the
+ * library's. The other arguments are those of `jsonProblem`.
+ */
+export function typeProblem(schema: DescMessage, json: JsonValue, error: unknown, path = ''): string | undefined {
+  const { cause } = error as Error;
+  if (isFieldError(cause) && cause.field().parent === schema) return `${path}${cause.field().name}: ${cause.message}.`;
+  const inField = firstProblem(schema.fields, json, path, ({ message, enum: values }, value, at) => {
+    if (value == null) return undefined;
+    if (values) return ['string', 'number'].includes(typeof value) ? undefined : unknownName(values, at);
+    if (!message) return undefined;
+    const failed = readError(message, value);
+    return failed === undefined ? undefined : typeProblem(message, value, failed, `${at}.`);
+  });
+  return inField ?? (path === '' ? undefined : `${path.slice(0, -1)}: is not a valid ${schema.typeName}.`);
+}
+
+function readError(schema: DescMessage, json: JsonValue): unknown {
+  try {
+    fromJson(schema, json, { ignoreUnknownFields: true });
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** The first problem of a value of these fields of a message. `at`: the field that contains the value. */
+function firstProblem(
+  fields: readonly DescField[],
+  json: JsonValue,
+  path: string,
+  problemOf: (field: DescField, value: JsonValue, at: string) => string | undefined,
+): string | undefined {
   if (!(json instanceof Object)) return undefined;
-  for (const field of fieldsOf(schema)) {
+  for (const field of fields) {
     const given: unknown = Reflect.get(json, field.jsonName) ?? Reflect.get(json, field.name);
     const values = Array.isArray(given) ? given : [given];
     for (const [index, value] of values.entries()) {
       const at = `${path}${field.name}${Array.isArray(given) ? `[${index}]` : ''}`;
-      const problem = valueProblem(field, value, at);
+      const problem = problemOf(field, value, at);
       if (problem !== undefined) return problem;
     }
   }

@@ -1,6 +1,8 @@
 import { create, type DescMessage, toBinary } from '@bufbuild/protobuf';
+import type { ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { BadRequestSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { CreateBatchRequestSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import {
@@ -144,15 +146,35 @@ test.each<[DescMessage, object, string]>([
     ruled({ when: { from: '2027-04-31T00:00:00.5Z' } }),
     'rows[1].policy.rules[0].when.from: there is no such date and time.',
   ],
-])('JSON with a value that the library would read as another is rejected: %#', (schema, value, message) => {
-  let failed: unknown;
-  try {
-    read(schema, value);
-  } catch (error) {
-    failed = error;
-  }
-  expect(readFailure(failed)).toMatchObject({ reason: 'INVALID_FIELD', message });
-});
+  [ListCodesRequestSchema, { limit: 'x' }, 'limit: expected number (int32), got "x".'],
+  [ListCodesRequestSchema, { tags: ['a', 1] }, 'tags: list item #2: expected string, got 1.'],
+  [
+    ListCodesRequestSchema,
+    { type: {} },
+    'type: must be one of CODE_TYPE_DYNAMIC, CODE_TYPE_STATIC, CODE_TYPE_LANDING_PAGE.',
+  ],
+  [
+    ChangeTargetsRequestSchema,
+    ruled({ name: 1, outcome: { page: 'PAGE_GONE' } }),
+    'rows[1].policy.rules[0].name: expected string, got 1.',
+  ],
+  [GetTargetAtRequestSchema, { at: 'today' }, 'at: is not a valid google.protobuf.Timestamp.'],
+  [ChangeTargetsRequestSchema, { rows: [{}, 3] }, 'rows[1]: is not a valid signpost.targets.v1.TargetRowInput.'],
+])(
+  'JSON with a value of another type or that the library would misread is rejected, with its field: %#',
+  (schema, value, message) => {
+    let failed: unknown;
+    try {
+      read(schema, value);
+    } catch (error) {
+      failed = error;
+    }
+    expect(readFailure(failed)).toMatchObject({ reason: 'INVALID_FIELD', message });
+    const [field = '', description] = message.split(/: (.*)/s);
+    const violations = (failed as ConnectError).findDetails(BadRequestSchema).flatMap((each) => each.fieldViolations);
+    expect(violations).toMatchObject([{ field, description }]);
+  },
+);
 
 test('JSON may name a field and an enum value in every form of protobuf, and a time with any offset', () => {
   expect(read(ListCodesRequestSchema, { state: 'CODE_STATE_PAUSED', type: 2, order: null })).toMatchObject({

@@ -12,7 +12,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
 import { Budget, countJson, countNextField } from './count-values.ts';
-import { jsonProblem } from './json-problem.ts';
+import { jsonProblem, typeProblem } from './json-problem.ts';
 
 /** Decoding this much takes one or two milliseconds. */
 const PART_BYTES = 64 * 1024;
@@ -76,10 +76,11 @@ export function readJsonMessage<Schema extends DescMessage>(
 ): MessageShape<Schema> {
   const budget = new Budget(values);
   countJson(bytes, budget);
+  let json: JsonValue | undefined;
   try {
     // As in binary messages: a decoder would replace the bytes, and the caller would not notice.
     if (!isUtf8(bytes)) throw new Error('it is not valid UTF-8');
-    const json = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
+    json = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
     for (const { fieldKind, jsonName, name, message } of schema.fields) {
       if (fieldKind !== 'list' || !message || !(json instanceof Object)) continue;
       for (const list of new Set([Reflect.get(json, jsonName), Reflect.get(json, name)])) {
@@ -93,6 +94,7 @@ export function readJsonMessage<Schema extends DescMessage>(
   } catch (error) {
     if (error instanceof ConnectError) throw error;
     const details = error instanceof Error ? error.message.slice(0, 200) : '';
-    throw failure('INVALID_FIELD', `The message is not a valid ${schema.typeName}: ${details}.`);
+    const problem = json === undefined ? undefined : typeProblem(schema, json, error);
+    throw failure('INVALID_FIELD', problem ?? `The message is not a valid ${schema.typeName}: ${details}.`);
   }
 }
