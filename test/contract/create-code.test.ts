@@ -181,7 +181,7 @@ describe('POST /api/v1/qr-codes', () => {
     const { status, body } = await account.call<One & { warnings?: string[] }>('POST', '/qr-codes', {
       json: {
         target_url: TARGET,
-        tags: ['ok', ' ', 't'.repeat(101), 'a\nb', 'nul\0', 'tag_01kagcpn9jfbxsg8m2yq3v7d0c'],
+        tags: ['ok', ' ', '\u200b\u2060', 't'.repeat(101), 'a\nb', 'nul\0', 'tag_01kagcpn9jfbxsg8m2yq3v7d0c'],
       },
     });
     expect(status).toBe(201);
