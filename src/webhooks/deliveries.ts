@@ -10,7 +10,7 @@ import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/c
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT, SHOWN_ATTEMPTS } from '../../common/contract/ranges.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
-import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type Attempt,
   AttemptSchema,
@@ -51,10 +51,13 @@ const attemptsBefore = statement<AttemptRow & { position: string }>(
 );
 
 /** Index: webhook_deliveries_failed. */
-const resendAllFailed = statement<{ id: string }>(
+const resendAllFailed = statement<{ resent: number }>(
   'webhooks_resend_failed',
-  `update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
-   where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 returning id`,
+  `with resent as (
+     update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
+     where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 returning id
+   )
+   select count(*)::integer as resent from resent`,
 );
 
 /** Index: webhook_endpoints_pkey. */
@@ -146,9 +149,9 @@ export async function resend(
  * the endpoint. `endpointId`: UUID. Returns their number.
  */
 export async function resendFailed(tx: Queryable, accountId: string, endpointId: string, since: Date): Promise<number> {
-  const resent = await run(tx, resendAllFailed, [endpointId, accountId, since]);
-  if (resent.length > 0) await run(tx, makeDue, [endpointId, accountId]);
-  return resent.length;
+  const { resent = 0 } = (await first(tx, resendAllFailed, [endpointId, accountId, since])) ?? {};
+  if (resent > 0) await run(tx, makeDue, [endpointId, accountId]);
+  return resent;
 }
 
 async function withAttempts(on: Queryable, deliveries: readonly DeliveryEntity[]): Promise<Delivery[]> {
