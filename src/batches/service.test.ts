@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { strFromU8, unzipSync } from 'fflate';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
-import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
@@ -11,6 +13,7 @@ import { entities } from '../entities.ts';
 import { requestWindow } from '../jobs/progress.ts';
 import { reasonOf } from '../rpc/rpc-suite.fixture.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
+import { advance as advanceBatch } from './advance.ts';
 import { batchesService } from './service.ts';
 
 const CONNECTIONS = 2;
@@ -33,7 +36,8 @@ async function newClient() {
     stopping: signal,
   });
   const clientOf = (account: string) => serviceClient(BatchesService, service, { id: account });
-  return { client: clientOf(id), clientOf, accountId: id, pool };
+  const advance = (batch: string) => advanceBatch(database.orm, 'https://signpost.example', batch);
+  return { client: clientOf(id), clientOf, accountId: id, pool, advance };
 }
 
 test('more concurrent batches than the pool has connections are all staged, including the look-ups of their targets', async () => {
@@ -68,19 +72,23 @@ test('a cursor of another account is rejected', async () => {
   expect(await reasonOf(clientOf(newUuid()).listBatches({ cursor }))).toBe('INVALID_CURSOR');
 });
 
-test('a batch is not exported while its domain does not resolve', async () => {
-  const { client, accountId, pool } = await newClient();
+test('an export has the domain and the colours of its batch, and fails while the domain does not resolve', async () => {
+  const { client, accountId, pool, advance } = await newClient();
   const domainId = newUuid();
   await pool.query(
     `insert into domains (id, account_id, hostname, state, token) values ($1, $2, 'qr.example', 'live', 'token')`,
     [domainId, accountId],
   );
   const { batch } = await client.createBatch({
-    rows: [{ targetUrl: 'nonsense' }],
+    rows: [{ targetUrl: 'https://example.com/' }],
     domainId: encodeId('domain', domainId),
+    design: { foregroundColor: '#102040', backgroundColor: '#fedcba' },
   });
-  const exported = () => Array.fromAsync(client.exportBatch({ id: batch?.id ?? '' }));
-  expect((await exported()).length).toBeGreaterThan(0);
+  await advance(decodeId('batch', batch?.id ?? '') ?? '');
+  const exported = () => Array.fromAsync(client.exportBatch({ id: batch?.id ?? '', format: ImageFormat.SVG }));
+  const [image, manifest] = Object.values(unzipSync(Buffer.concat((await exported()).map(({ chunk }) => chunk))));
+  expect(strFromU8(manifest ?? new Uint8Array())).toContain(',https://qr.example/r/');
+  expect(strFromU8(image ?? new Uint8Array())).toMatch(/fedcba.*102040/s);
   await pool.query(`update domains set state = 'failing'`);
   expect(await reasonOf(exported())).toBe('DOMAIN_NOT_RESOLVED');
 });

@@ -134,6 +134,13 @@ describe('POST /api/v1/batches', () => {
   test('each row is validated on its own; a bad one fails with a reason and does not fail the batch', async () => {
     const account = await api.account();
     const good = { target_url: 'https://example.com/good' };
+    const full = {
+      ...good,
+      name: '🍕'.repeat(200),
+      campaign_type: '🍕'.repeat(64),
+      external_ref: '🍕'.repeat(128),
+      tags: Array.from({ length: 20 }, (_, n) => `t${n}`),
+    };
     const bad: [unknown, RegExp][] = [
       [{ target_url: 'ftp://example.com' }, /^target_url: .*http/],
       [{}, /^target_url: /],
@@ -151,7 +158,7 @@ describe('POST /api/v1/batches', () => {
       [null, /object/],
       [[], /object/],
     ];
-    const { status, body } = await post(account, { rows: [good, ...bad.map(([row]) => row), good] });
+    const { status, body } = await post(account, { rows: [full, ...bad.map(([row]) => row), good] });
     expect(status).toBe(201);
     expect(body.data.counts).toEqual({ total: bad.length + 2, pending: 0, created: 2, failed: bad.length, skipped: 0 });
     const { data } = await read(account, body.data.id);

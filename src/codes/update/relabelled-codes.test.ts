@@ -86,6 +86,23 @@ test('an announcement that waits for a code shows it as the change that it waite
   await expect.poll(() => lastEvent(id), { timeout: 10_000 }).toMatchObject({ version: 3, tags: ['a'] });
 });
 
+test('a code whose folder and tags change before it is announced has one event, which names both', async () => {
+  const of = await newTenant();
+  const request = { targetUrl: 'https://example.com/', folder: 'f', tags: ['a'] };
+  const { code } = await call(CodesService.method.createCode, request, { of });
+  for (const [kind, table] of [
+    ['tag', 'tags'],
+    ['folder', 'folders'],
+    ['tag', 'tags'],
+  ] as const) {
+    const { rows } = await pool().query<{ id: string }>(`select id from ${table} where account_id = $1`, [of.id]);
+    await transaction(pool(), (tx) => labelledCodes.changed(tx, of.id, kind, rows[0]?.id ?? ''));
+  }
+  startAnnouncements();
+  await expect.poll(() => eventTypes(code?.id ?? ''), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  expect(await lastEvent(code?.id ?? '')).toMatchObject({ version: 4, changed: ['folder', 'tags'] });
+});
+
 test('a code that is deleted before it is announced has no event after its deletion', async () => {
   const { of, id } = await relabelledCode();
   await call(CodesService.method.deleteCode, { id }, { of });
