@@ -4,7 +4,7 @@ import { first, type Queryable, run, statement, transaction } from '../../common
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
 import { removeAccount } from './archive/archive-file.ts';
-import { foldIncrements } from './rollups/fold.ts';
+import { foldIncrements, removeZeros } from './rollups/fold.ts';
 
 const insertRequest = statement(
   'scans_request_deletion',
@@ -113,6 +113,7 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
   for (const { code_id } of await run(pool, listCodes, [accountId])) await deleteCode(pool, code_id);
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
   await foldIncrements(pool);
+  await removeZeros(pool, accountId);
   const { now, archives } = await transaction(pool, async (tx) => {
     await lockArchives(tx);
     return { now: (await first(tx, readClock))?.now, archives: await run(tx, listNewArchives, [accountId]) };

@@ -91,11 +91,9 @@ test('a row of a thousand values is not rewritten for each added value, and the 
     );
     return rows;
   };
-  for (const [index, code] of codes.entries()) {
+  for (const code of codes) {
     await record(
-      Array.from({ length: 150 }, (_, host) =>
-        scanRecord(code, { at: now, referrerHost: `r${index}-${host}.example` }),
-      ),
+      Array.from({ length: 150 }, () => scanRecord(code, { at: now, referrerHost: `${newUuid()}.example` })),
     );
     await foldIncrements(database.pool);
   }
@@ -110,6 +108,56 @@ test('a row of a thousand values is not rewritten for each added value, and the 
   await deleteAccountScans(database.pool, '', accountId);
   expect(await largest()).toEqual([]);
   await expectCleanAudit();
+}, 60_000);
+
+test('increments are folded some thousands and a limited number of names at a time, until none are left', async () => {
+  const [{ accountId, codeId }] = newCodes(1) as [ScannedCode];
+  await database.pool.query(
+    `create table fold_batches (id serial, size integer);
+     create function count_batch() returns trigger language plpgsql as $$
+       begin insert into fold_batches (size) select count(*) from taken; return null; end $$;
+     create trigger count_batch after delete on scan_increments referencing old table as taken
+       for each statement execute function count_batch()`,
+  );
+  await database.pool.query(
+    `insert into scan_increments (account_id, code_id, day, names, counts)
+     select $1, $2, current_date, array_fill('rname'::text, array[names]), array_fill(0, array[names])
+     from generate_series(1, 10004) increment, lateral (select case when increment > 10001 then 50000 else 0 end as names)`,
+    [accountId, codeId],
+  );
+  await foldIncrements(database.pool);
+  const { rows } = await database.pool.query<{ size: number }>('select size from fold_batches order by id');
+  expect(rows.map(({ size }) => size)).toEqual([10_000, 3, 1]);
+  await database.pool.query('drop trigger count_batch on scan_increments');
+});
+
+test('values are not folded into ever larger rows, and deleting them leaves none in any row', async () => {
+  const [{ accountId, codeId }] = newCodes(1) as [ScannedCode];
+  const foldReferrers = async (count: number) => {
+    for (const part of [1, 2, 3]) {
+      await database.pool.query(
+        `insert into scan_increments (account_id, code_id, day, names, counts)
+         select $1, $2, current_date, array_agg('r' || sha512($3 || number::text::bytea)), array_agg($4::integer)
+         from generate_series(1, 12000) number`,
+        [accountId, codeId, `${part}`, count],
+      );
+      await foldIncrements(database.pool);
+    }
+  };
+  const rowsOfAccount = async () => {
+    const { rows } = await database.pool.query<{ days: number; names: number; rows: number }>(
+      `select days, sum(cardinality(names))::integer as names, count(*)::integer as rows from scan_rollups
+       where subject_id = $1 group by 1 order by 1`,
+      [accountId],
+    );
+    return rows;
+  };
+  await foldReferrers(1);
+  expect(await rowsOfAccount()).toEqual([1, 7].map((days) => ({ days, names: 36_000, rows: 2 })));
+  await foldReferrers(-1);
+  expect(await rowsOfAccount()).not.toEqual([]);
+  await deleteAccountScans(database.pool, '', accountId);
+  expect(await rowsOfAccount()).toEqual([]);
 }, 60_000);
 
 test('deleting the scans of an account removes their values from every counter and leaves those of others unchanged', async () => {
