@@ -52,7 +52,7 @@ const recordsFrom = statement<{
   partition: number;
   offset: string;
   key: string;
-  headers: Record<string, string>;
+  headers: unknown;
   value: Buffer | null;
   at: Date;
 }>(
@@ -229,12 +229,18 @@ async function readRecords(
   const records = rows.map(({ partition, offset, key, headers, value, at }) => ({
     key,
     value,
-    headers,
+    headers: headersOf(headers),
     partition,
     offset: BigInt(offset),
     timestamp: at.getTime(),
   }));
   return Map.groupBy(records, ({ partition }) => partition);
+}
+
+/** The headers of a record. Other programs than Signpost may have appended any JSON. */
+function headersOf(json: unknown): Record<string, string> {
+  if (!(json instanceof Object)) return {};
+  return Object.fromEntries(Object.entries(json).map(([name, of]) => [name, typeof of === 'string' ? of : '']));
 }
 
 /** Handles records of a partition whose last known end is `end`; returns the next offset. */

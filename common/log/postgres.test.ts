@@ -114,6 +114,56 @@ test('a group learns where reading continues after retention has deleted records
   await expect.poll(() => handled.slice(2)).toEqual(['6: g']);
 });
 
+test('a record is delivered whatever JSON another program has stored as its headers', async () => {
+  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+  const client = new pg.Client(postgres.url);
+  await client.connect();
+  onTestFinished(async () => {
+    await client.end();
+    await log.close();
+  });
+  await log.ensureTopics([{ name: 'any-headers', partitions: 1, retention: 3_600_000 }]);
+  const headers = ['null', '"text"', '7', '["a"]', '{"a": "b", "c": null, "d": {}}'];
+  await client.query(`select log_append('any-headers', false, $1, $2, $3, $4)`, [
+    headers.map(() => 0),
+    headers,
+    headers,
+    headers.map(() => null),
+  ]);
+  const read: LogRecord[] = [];
+  log.follow({ topic: 'any-headers', from: new Map(), handle: (records) => void read.push(...records) });
+  await expect.poll(() => read.length).toBe(headers.length);
+  expect(read.map((record) => record.headers)).toEqual([{}, {}, {}, { 0: 'a' }, { a: 'b', c: '', d: '' }]);
+});
+
+test('the first record since a time is found without reading those that follow it', async () => {
+  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
+  const client = new pg.Client(postgres.url);
+  await client.connect();
+  onTestFinished(async () => {
+    await client.end();
+    await log.close();
+  });
+  await log.ensureTopics([{ name: 'many', partitions: 2, retention: 3_600_000 }]);
+  await log.publish(
+    'many',
+    Array.from({ length: 1_000 }, (_, n) => ({ key: `key ${n}`, value: null })),
+  );
+  const query = vi.spyOn(pg.Client.prototype, 'query');
+  expect(await log.since('many', 0)).toEqual(new Map([0, 1].map((partition) => [partition, 0n])));
+  const calls = query.mock.calls.map(
+    ([given]) => given as unknown as { name: string; text: string; values: unknown[] },
+  );
+  query.mockRestore();
+  const { text = '', values = [] } = calls.find(({ name }) => name === 'log_since') ?? {};
+  const { rows } = await client.query<Record<'QUERY PLAN', string>>(
+    `explain (analyze, costs off, timing off) ${text}`,
+    values,
+  );
+  const read = rows.map((row) => row['QUERY PLAN']).filter((line) => line.includes('log_records'));
+  expect(read).toEqual([expect.stringContaining('(actual rows=1.00 loops=2)')]);
+});
+
 test('a log whose Postgres is unavailable can be opened, rejects publishing, and can be closed', async () => {
   const log = openPostgresLog({ url: 'postgres://nobody@127.0.0.1:9/none', clientId: 'signpost-test', logger });
   const errors: unknown[] = [];

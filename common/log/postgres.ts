@@ -67,13 +67,14 @@ const endsOf = statement<{ partition: number; next: string }>(
   'select partition, next from log_partitions where topic = $1',
 );
 
-/** Reads the whole topic. Index: log_records_pkey. */
+/** Index: log_records_pkey, of each partition from its oldest record up to the first one that fits. */
 const offsetsSince = statement<{ partition: number; start: string }>(
   'log_since',
-  `select partition, coalesce(start, next) as start
-   from log_partitions p left join (
-     select partition, min("offset") as start from log_records where topic = $1 and at >= $2 group by partition
-   ) s using (partition) where p.topic = $1`,
+  `select partition, coalesce(
+     (select "offset" from log_records r
+      where r.topic = p.topic and r.partition = p.partition and at >= $2 order by "offset" limit 1), next
+   ) as start
+   from log_partitions p where topic = $1`,
 );
 
 /**

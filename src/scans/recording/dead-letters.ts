@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Log, LogRecord } from '../../../common/log/log.ts';
+import { type Log, type LogRecord, type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { withoutVisitorData } from './scan-fields.ts';
 
@@ -9,6 +9,9 @@ export interface DeadLetter {
   /** A sentence for readers of the dead letters. */
   readonly reason: string;
 }
+
+/** Maximum length of a key, of which longer ones lose the rest: kafkajs would block the process for minutes at 1 MB. */
+const MAX_KEY = 1_000;
 
 /** Publishes records of scans that cannot be decoded as dead letters. */
 export interface DeadLetterPublisher {
@@ -30,10 +33,10 @@ export function deadLetterPublisher(log: Log, logger: Logger): DeadLetterPublish
         { count: unpublished.length, reason: unpublished[0]?.reason },
         'scans that cannot be decoded were sent to the dead-letter topic',
       );
-      await log.publish(
-        SCANS_DEAD_LETTERS.name,
+      await publish(
+        log,
         unpublished.map(({ record: { key, value, headers }, reason }) => ({
-          key,
+          key: key.slice(0, MAX_KEY),
           value: value && withoutVisitorData(value),
           headers: { ...headers, reason },
         })),
@@ -43,6 +46,33 @@ export function deadLetterPublisher(log: Log, logger: Logger): DeadLetterPublish
     recorded(letters) {
       for (const { record } of letters) published.delete(positionOf(record));
     },
+  };
+}
+
+interface DeadLetterRecord extends NewRecord {
+  readonly headers: { readonly reason: string };
+}
+
+/**
+ * Publishes records. With the reason, or uncompressed, one may be larger than its topic allows, though the log accepted it
+ * as a scan: of such a record only the key and the reason are kept, since it would be rejected for ever.
+ */
+async function publish(log: Log, records: readonly DeadLetterRecord[], isShort = false): Promise<void> {
+  try {
+    await log.publish(SCANS_DEAD_LETTERS.name, records);
+  } catch (error) {
+    if (!(error instanceof RecordsTooLarge) || isShort) throw error;
+    const [first] = records;
+    if (records.length === 1 && first) await publish(log, [shortened(first)], true);
+    else for (const record of records) await publish(log, [record]);
+  }
+}
+
+function shortened({ key, headers: { reason } }: DeadLetterRecord): DeadLetterRecord {
+  return {
+    key,
+    value: null,
+    headers: { reason: `${reason} Its value and headers are left out, as the dead letter would be too large.` },
   };
 }
 

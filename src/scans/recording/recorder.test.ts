@@ -2,10 +2,12 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { parse } from 'uuid';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
+import { openKafkaLog } from '../../../common/log/kafka.ts';
 import { type ConsumeOptions, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
+import { prefixed } from '../../../common/log/prefixed.ts';
 import { SCANS_DEAD_LETTERS } from '../../../common/log/topics.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -326,6 +328,43 @@ test('records that cannot be decoded become dead letters with a reason, and the 
   );
   expect(new Set(deadLetters.map(({ headers }) => headers?.reason)).size).toBe(7);
 });
+
+const brokers = inject('kafkaBrokers');
+
+test.skipIf(brokers === null)(
+  'records too large for a dead letter become short ones and do not stop the rest',
+  async () => {
+    const kafka = prefixed(
+      openKafkaLog({ brokers: (brokers ?? '').split(','), clientId: 'signpost-test', logger }),
+      `t${newUuid()}.`,
+    );
+    onTestFinished(() => kafka.close());
+    await kafka.ensureTopics([SCANS_DEAD_LETTERS]);
+    const scanned = newScannedCode();
+    const megabyte = 'm'.repeat(1_048_576);
+    const records = [
+      { ...logRecord('k'.repeat(200_000), null), headers: { megabyte } },
+      scanRecord(scanned, { codeId: 'qr_nonsense', userAgent: megabyte }),
+      { ...logRecord('k', null), headers: { kept: 'yes' } },
+      scanRecord(scanned),
+    ];
+    await createPollHandler({ log: kafka, database, logger })(records);
+    expect(await total(scanned)).toBe(1);
+    const deadLetters: LogRecord[] = [];
+    kafka.follow({
+      topic: SCANS_DEAD_LETTERS.name,
+      from: new Map(),
+      handle: (read) => void deadLetters.push(...read),
+    });
+    await expect.poll(() => deadLetters.length, { timeout: 20_000 }).toBe(3);
+    const reason = expect.stringMatching(/^The .*\. Its value and headers are left out/);
+    expect(deadLetters).toMatchObject([
+      { key: 'k'.repeat(1_000), value: null, headers: { reason } },
+      { key: 'qr_nonsense', value: null, headers: { reason } },
+      { key: 'k', value: null, headers: { kept: 'yes', reason: 'The record has no value.' } },
+    ]);
+  },
+);
 
 test.each([-2, 2])(
   'scans count as usual, and visitors once, on a core whose clock is wrong by %i days',
