@@ -73,11 +73,6 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
       const accountId = accountOf(context).id;
       const { from, to } = parseWindow(request);
       const codeId = id === undefined ? undefined : await liveCode(pool, accountId, id);
-      const [archive] = await archivesOf(pool, { from, to: to - 1 });
-      if (archive) {
-        const sentence = `Scans of ${archive.month} are archived and can no longer be exported individually.`;
-        throw failure('INVALID_FIELD', `${sentence} Choose a window without that month.`);
-      }
       const selection = { accountId, from, to, ...(codeId !== undefined && { codeId }) };
       for await (const page of readScanPages(pool, selection)) {
         // Stop reading once the caller has disconnected.

@@ -21,6 +21,7 @@ import { auditScans } from '../ledger/audit.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { startRecorder } from '../recording/recorder.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
+import { readScanPages } from '../reports/scan-pages.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { archiveMonths } from './archive.ts';
 
@@ -100,6 +101,18 @@ async function expectCleanAudit() {
   expect(audit.counted).toBe(audit.rows);
   return audit;
 }
+
+test('reading scans fails if a month is archived before all of it was read, and only then', async () => {
+  const scanned = newScannedCode();
+  await handle([...scansOf(scanned, at(0), 1_500), ...scansOf(scanned, at(1), 1_500)]);
+  const window = { accountId: scanned.accountId, from: at(0), to: at(2) };
+  const pages = readScanPages(database.pool, window);
+  await pages.next();
+  await archive('table');
+  await expect(pages.next()).rejects.toThrow('Scans of 2022-01 are archived');
+  await expect(readScanPages(database.pool, window).next()).rejects.toThrow('Scans of 2022-01 are archived');
+  expect(await Array.fromAsync(readScanPages(database.pool, { ...window, from: at(3), to: at(4) }))).toEqual([]);
+});
 
 describe.each(['table', 'file'] as const)('a month that is archived to a %s', (to) => {
   test('leaves the hot table, and neither totals nor breakdowns shrink', async () => {

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
-import { first, run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { LOCKS } from '../../db/locks.ts';
 import { monthOf, monthsInTable, monthsLater, partitionOf } from '../partitions.ts';
@@ -151,6 +151,6 @@ const listArchives = statement<Archive>(
 );
 
 /** The archives of the months from `from` to `to` (ms since 1970), both included, oldest first. */
-export function archivesOf(pool: Pool, { from, to }: { from: number; to: number }): Promise<Archive[]> {
-  return run(pool, listArchives, [`${monthOf(from)}-01`, `${monthOf(to)}-01`]);
+export function archivesOf(on: Queryable, { from, to }: { from: number; to: number }): Promise<Archive[]> {
+  return run(on, listArchives, [`${monthOf(from)}-01`, `${monthOf(to)}-01`]);
 }

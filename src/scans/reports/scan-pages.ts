@@ -1,4 +1,6 @@
+import { failure } from '../../../common/contract/errors.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import { archivesOf } from '../archive/archive.ts';
 
 /** A stored scan. */
 export interface StoredScan {
@@ -43,7 +45,8 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
  * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first,
- * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing.
+ * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing. Fails with
+ * INVALID_FIELD if a month of the window is archived, or becomes archived before its scans were read.
  */
 export async function* readScanPages(
   on: Queryable,
@@ -55,9 +58,18 @@ export async function* readScanPages(
     const page = await (codeId === undefined
       ? run(on, listScansOfAccount, values)
       : run(on, listScansOfCode, [...values, codeId]));
+    // After the page, which may lack scans of a month that was archived before.
+    await expectNotArchived(on, { from: after.scanned_ms, to: to - 1 });
     const last = page.at(-1);
     if (last) yield page;
     if (!last || page.length < PAGE_SIZE) return;
     after = last;
   }
+}
+
+async function expectNotArchived(on: Queryable, window: { from: number; to: number }): Promise<void> {
+  const [archive] = await archivesOf(on, window);
+  if (!archive) return;
+  const sentence = `Scans of ${archive.month} are archived and can no longer be exported individually.`;
+  throw failure('INVALID_FIELD', `${sentence} Choose a window without that month.`);
 }
