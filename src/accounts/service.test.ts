@@ -2,6 +2,7 @@ import type { DescService } from '@bufbuild/protobuf';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
@@ -117,6 +118,26 @@ test('a member who is admin renames the account, by the rule for new ones, and c
   expect((await accounts.createAccount({ name: ' Osteria\n', plan: Plan.FREE })).account?.name).toBe('Osteria');
   expect(await reasonOf((await as(Role.EDITOR)).renameAccount({ name: 'x' }))).toBe('ROLE_REQUIRED');
   expect((await accounts.getAccount({})).account).toEqual(renamed);
+});
+
+test('an account that is closed meanwhile is not changed', async () => {
+  const { id, accounts } = await newAccount({ name: 'Trattoria' });
+  const closing = await pool.connect();
+  await closing.query('begin');
+  await closing.query(`update accounts set closed_at = now(), delete_data = true, name = '(deleted)' where id = $1`, [
+    decodeId('acct', id),
+  ]);
+  const calls = Promise.all([
+    reasonOf(accounts.updateAccount({ name: 'Osteria' })),
+    reasonOf(accounts.renameAccount({ name: 'Osteria' })),
+  ]);
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await expect.poll(async () => (await closing.query(waiting)).rowCount, { timeout: 10_000 }).toBe(2);
+  await closing.query('commit');
+  closing.release();
+  expect(await calls).toEqual(['NOT_FOUND', 'NOT_FOUND']);
+  const { rows } = await pool.query('select name from accounts where id = $1', [decodeId('acct', id)]);
+  expect(rows).toEqual([{ name: '(deleted)' }]);
 });
 
 test('members are added, listed by email and removed, with one event each', async () => {

@@ -3,6 +3,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
+import { failure } from '../../common/contract/errors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
@@ -56,6 +57,14 @@ export function accountsService(options: {
     });
   }
 
+  /** Changes columns of an account. Fails with NOT_FOUND if it was closed since the call was admitted. */
+  function changeOpenAccount(context: HandlerContext, changes: Partial<AccountEntity>): Promise<AccountEntity> {
+    return changeAccount(context, (account) => {
+      if (account.closedAt != null) throw failure('NOT_FOUND', 'The account is closed.');
+      Object.assign(account, changes);
+    });
+  }
+
   return {
     ...team(database),
     ...signInLinks(pool),
@@ -96,16 +105,12 @@ export function accountsService(options: {
     },
     async updateAccount(request, context) {
       const changes = columnsToChange(request);
-      const account = await changeAccount(context, (found) => {
-        Object.assign(found, changes);
-      });
+      const account = await changeOpenAccount(context, changes);
       return { account: accountMessage(account) };
     },
     async renameAccount(request, context) {
       const name = readName(request.name);
-      const account = await changeAccount(context, (found) => {
-        found.name = name;
-      });
+      const account = await changeOpenAccount(context, { name });
       return { account: accountMessage(account) };
     },
     async closeAccount({ deleteData }, context) {
