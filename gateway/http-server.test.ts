@@ -10,7 +10,7 @@ const REFUSED = 'GET http://[:: HTTP/1.1\r\nhost: a.example\r\n\r\n';
 /** A server of the API, and a connection to it. */
 async function connected(options: Pick<HttpServerOptions, 'api'> & Partial<HttpServerOptions>) {
   const server = createHttpServer({
-    scans: { ownsHost: () => false } as unknown as HttpServerOptions['scans'],
+    scans: { ownsHost: () => false, answered: () => 0, answer() {} },
     table: {} as HttpServerOptions['table'],
     ready() {},
     admit: () => true,
@@ -43,15 +43,23 @@ test('behind a refused request no others take effect, and the server stops readi
   expect(parsed).toBeLessThan(5_000);
 });
 
-test('counts a connection that is closed because it leaves too much unread', async () => {
-  const answer = Buffer.alloc(144 * 1024 * 1024);
+test.each([
+  ['answers of the API', CALL],
+  ['pages of scans', 'GET /r/Ab3dE9k HTTP/1.1\r\nhost: a.example\r\n\r\n'],
+])('counts a connection that is closed because it leaves too much unread: %s', async (_, request) => {
+  const body = Buffer.alloc(144 * 1024 * 1024);
   const countRefusal = vi.fn();
   const { server, socket } = await connected({
-    api: { handle: (_, response) => void response.end(answer) },
+    api: { handle: (_, response) => void response.end(body) },
+    scans: {
+      ownsHost: () => false,
+      answered: () => 0,
+      answer: (_, reply) => reply.page('id', 200, { body, headers: {} }),
+    },
     countRefusal,
   });
   const accepted = once(server, 'connection');
-  socket.pause().write(CALL + CALL);
+  socket.pause().write(request + request);
   const [connection] = await accepted;
   await once(connection, 'close');
   expect(countRefusal.mock.calls).toEqual([['unread_answers']]);

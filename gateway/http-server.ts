@@ -83,14 +83,14 @@ export function createHttpServer(options: HttpServerOptions): Server {
       const sentence = 'Too many requests from this address are in progress.';
       return refuse(request, response, 429, sentence, { 'retry-after': '1' });
     }
-    if (scanLane.matches(request)) return scanLane.handle(request, response);
-    const { url = '' } = request;
-    if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
     watchAnswer(response, () => {
       // Several answers may wait for one connection.
       if (!request.socket.destroyed) countRefusal('unread_answers');
       request.socket.destroy();
     });
+    if (scanLane.matches(request)) return scanLane.handle(request, response);
+    const { url = '' } = request;
+    if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
     api.handle(request, response);
   };
   /** Answers what orchestrators and proxies ask. */

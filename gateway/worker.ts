@@ -136,7 +136,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     countRefusal,
     isStopping: () => isStopping,
   });
-  const fast = openFastLane(server, scans, config.COUNTRY_HEADER);
+  const fast = openFastLane(server, scans, config.COUNTRY_HEADER, countRefusal);
   const watching = watchConnections(server, {
     mostPerAddress: config.CONNECTIONS_PER_ADDRESS,
     most: config.MAX_CONNECTIONS,

@@ -36,7 +36,7 @@ beforeEach(async () => {
       reply.page('id', 200, { body: shortCode === 'Large22' ? LARGE : Buffer.from('small'), headers: {} });
     },
   };
-  const fast = openFastLane(server, scans, undefined);
+  const fast = openFastLane(server, scans, undefined, () => {});
   const watching = watchConnections(server, {
     mostPerAddress: MAX_PER_ADDRESS,
     most: MAX_TOTAL,

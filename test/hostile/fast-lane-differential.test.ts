@@ -67,7 +67,7 @@ beforeAll(async () => {
     }),
   );
   fast = await startFront('fast');
-  openFastLane(fast.server, fast.scans, undefined);
+  openFastLane(fast.server, fast.scans, undefined, () => {});
   standard = await startFront('standard');
 });
 

@@ -12,6 +12,8 @@ export interface LaneContext {
   takeOver(socket: Socket): void;
   /** Called with the socket of each connection that was closed or handed over. */
   released(socket: Socket): void;
+  /** Limits what the client of a connection leaves unread, from now until it is closed. Call it once. */
+  watchUnread(socket: Socket): void;
   /** Whether to close each connection after its next response. */
   stopping: boolean;
   /** Whether to close connections without a pending response, too. */
@@ -47,6 +49,7 @@ export class Connection implements Reply, ScanRequest {
   #isLast = false;
   /** Whether a request is being answered, or a response is waiting for the client to read it. */
   #isBusy = false;
+  #isWatched = false;
 
   constructor(lane: LaneContext, socket: Socket) {
     this.#lane = lane;
@@ -126,9 +129,16 @@ export class Connection implements Reply, ScanRequest {
       hasCapacity = socket.write(body);
       socket.uncork();
     }
+    if (!hasCapacity) this.#watchUnread();
     if (isLast) this.#close();
     else if (!hasCapacity) this.#waitForDrain();
     else if (socket.isPaused()) socket.resume();
+  }
+
+  #watchUnread(): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    this.#lane.watchUnread(this.#socket);
   }
 
   /** Stops reading from a client that does not read its responses. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type FastLane, openFastLane } from './fast-lane.ts';
 import { pageFor } from './pages.ts';
 import type { Reply, ScanRequest } from './scan-request.ts';
@@ -14,6 +14,7 @@ let scanCount = 0;
 /** Pending replies by short code. */
 const open = new Map<string, Reply>();
 let lane: FastLane;
+let refusals: string[];
 let server: ReturnType<typeof createServer>;
 
 beforeEach(async () => {
@@ -31,7 +32,8 @@ beforeEach(async () => {
       else setImmediate(() => reply.redirect('id', `https://a.example/${method}/${shortCode}`));
     },
   };
-  lane = openFastLane(server, scans, undefined);
+  refusals = [];
+  lane = openFastLane(server, scans, undefined, (reason) => void refusals.push(reason));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 afterEach(async () => {
@@ -238,4 +240,24 @@ test('a client that reads nothing is not read from, and resumes where it stopped
     tail = all.slice(-8);
   });
   await expect.poll(() => answers).toBe(1 + pages);
+});
+
+test('clients that leave more than 128 MiB unread lose their connections, each of which is counted once', async () => {
+  const { port } = server.address() as AddressInfo;
+  const clients = Array.from({ length: 20 }, () => connect(port, '127.0.0.1').pause());
+  onTestFinished(() => clients.forEach((socket) => void socket.destroy()));
+  const connections = new Set<Socket>();
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.on('close', () => connections.delete(socket));
+  });
+  for (const [index, socket] of clients.entries()) {
+    const last = index % 2 === 0 ? 'connection: close\r\n' : '';
+    socket.on('error', () => undefined).write(`GET /r/large HTTP/1.1\r\nhost: a.example\r\n${last}\r\n`);
+  }
+  await expect.poll(() => scanCount).toBe(clients.length);
+  const unread = () => [...connections].reduce((sum, { writableLength }) => sum + writableLength, 0);
+  await expect.poll(unread, { timeout: 4_000 }).toBeLessThan(128 * 1024 * 1024);
+  expect(connections.size).toBeGreaterThan(5);
+  expect(refusals).toEqual(Array(clients.length - connections.size).fill('unread_answers'));
 });

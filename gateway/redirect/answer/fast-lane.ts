@@ -1,5 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { watchAnswer } from '../../../common/runtime/unread-answers.ts';
+import type { CountRefusal } from '../../http/refusal-metrics.ts';
 import { Connection, type LaneContext } from './connection.ts';
 import { headReader } from './read-head.ts';
 import type { ScanHandler } from './scan-handler.ts';
@@ -27,7 +29,12 @@ const CLOSING_MS = 5_000;
  * request exceeds all of our own work. It handles only what `headReader` accepts; at the first other request the
  * connection is handed over to Node's server, with all bytes read so far, and stays there.
  */
-export function openFastLane(server: Server, scans: ScanHandler, countryHeader: string | undefined): FastLane {
+export function openFastLane(
+  server: Server,
+  scans: ScanHandler,
+  countryHeader: string | undefined,
+  countRefusal: CountRefusal,
+): FastLane {
   const [nodeHandler] = server.listeners('connection');
   if (nodeHandler === undefined) throw new Error('the server has no connection listener');
   const connections = new Map<Socket, Connection>();
@@ -36,6 +43,11 @@ export function openFastLane(server: Server, scans: ScanHandler, countryHeader: 
     readHead: headReader(countryHeader),
     takeOver: (socket) => void Reflect.apply(nodeHandler as (socket: Socket) => void, server, [socket]),
     released: (socket) => void connections.delete(socket),
+    watchUnread: (socket) =>
+      watchAnswer(socket, () => {
+        countRefusal('unread_answers');
+        socket.destroy();
+      }),
     stopping: false,
     ended: false,
     sweeps: 0,

@@ -72,7 +72,7 @@ beforeAll(async () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   }
-  openFastLane(fast, scans, 'CF-IPCountry');
+  openFastLane(fast, scans, 'CF-IPCountry', () => {});
 });
 
 afterAll(async () => {
