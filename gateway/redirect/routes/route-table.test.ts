@@ -145,6 +145,14 @@ function commits(): number {
   return lastTxnId;
 }
 
+test('many routes that arrive together, such as those of a new gateway, are written a few hundred at a time', async () => {
+  await table.apply(code(7n, 'https://seven.example'));
+  const before = commits();
+  await Promise.all(Array.from({ length: 500 }, (_, n) => table.apply(route(`many${n}`))));
+  expect(commits()).toBe(before + 3);
+  for (const shortCode of ['many0', 'many250', 'many499']) expect(table.code(shortCode)).toBeDefined();
+});
+
 test('a route that the table has is not written again, and its position is written later', async () => {
   await table.apply(code(7n, 'https://seven.example'));
   const before = commits();

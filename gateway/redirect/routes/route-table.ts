@@ -109,11 +109,16 @@ export function openRouteTable(
   );
   const apply = collected<Route>(async (take) => {
     let routes: Route[] = [];
+    const commitNext = () => {
+      if (routes.length > 0) commit(routes.slice(0, ROUTES_PER_COMMIT));
+      routes = routes.slice(ROUTES_PER_COMMIT);
+    };
     try {
       await lock.alone(() => {
         routes = commits.newer(take());
-        if (routes.length > 0) commit(routes);
+        commitNext();
       }, true);
+      while (routes.length > 0) await lock.alone(commitNext, true);
     } catch (error) {
       // The topic delivers them again; the API response to a change must not fail because of it.
       for (const route of routes) keepUnwritten(route);

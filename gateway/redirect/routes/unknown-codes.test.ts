@@ -9,6 +9,8 @@ import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown
 
 const READER = '198.51.100.1';
 const MAX_UNKNOWN = 50;
+/** Source: docs/contract.md, "Overview". */
+const MAX_POLICY_BYTES = 60_000;
 
 let url: string;
 let database: pg.Pool;
@@ -70,7 +72,13 @@ test('a new code is found during a flood of made-up ones, because many share a s
   const found = await unknown.find('newcode', READER);
   expect(found?.entry).toMatchObject({ case: 'code', value: { shortCode: 'newcode' } });
   expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
-  expect(statements()).toBeLessThanOrEqual(5);
+  expect(statements()).toBeLessThanOrEqual(25);
+});
+
+test('a statement is answered with a few megabytes at most, also if all of its codes have the largest policies', async () => {
+  await Promise.all(Array.from({ length: 900 }, () => unknown.find(newShortCode(), READER)));
+  const lookUps = sent.mock.calls.filter(([query]) => query.name === 'gateway_find_codes');
+  for (const [{ values }] of lookUps) expect(values[0].length * MAX_POLICY_BYTES).toBeLessThanOrEqual(4_000_000);
 });
 
 test('text that is not a short code is never looked up', async () => {
