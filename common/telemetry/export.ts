@@ -37,6 +37,8 @@ export async function startExport(options: {
   const { service, part, reader, logger } = options;
   // It makes the SDK write text to the console.
   delete process.env.OTEL_LOG_LEVEL;
+  // By default also what callers send as `baggage`, which would reach events, and Kafka's headers.
+  process.env.OTEL_PROPAGATORS ||= 'tracecontext';
   const sdk = new NodeSDK({
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.name': service, ...(part !== undefined && { 'signpost.process': part }) }),

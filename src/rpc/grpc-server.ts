@@ -33,6 +33,8 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
       specs.push(...Object.values(createServiceImplSpec(service, implementation).methods)),
   });
   const specsByPath = new Map(specs.map((spec) => [pathOf(spec.method), spec]));
+  // It would print headers that it can't read, such as a key with a foreign character.
+  grpc.setLogVerbosity(grpc.logVerbosity.NONE);
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,

@@ -4,7 +4,7 @@ import { Code, createClient } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import grpc from '@grpc/grpc-js';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
@@ -141,4 +141,11 @@ describe.each([
   ])('%s', async (_case, headers, envelopes, code, reason) => {
     expect(await send(address(), headers, envelopes)).toMatchObject({ code, reasons: [reason] });
   });
+});
+
+test('headers that can’t be read, such as a key with a foreign character, are not printed', async () => {
+  const printed = vi.spyOn(console, 'error').mockReturnValue();
+  onTestFinished(() => printed.mockRestore());
+  await send(native(), { ...CHECK, authorization: 'Bearer sk_live_ä' }, EMPTY);
+  expect(printed.mock.calls).toEqual([]);
 });

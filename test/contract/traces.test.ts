@@ -41,21 +41,24 @@ test.each([
   expect(request()?.resource['service.name']).toBe('signpost-gateway');
 });
 
-test('and on to readers of the log with the event and route of a change', async () => {
+test('and on to readers of the log with the event and route of a change, without the caller’s baggage', async () => {
   const account = await api.account();
   const traceId = randomBytes(16).toString('hex');
-  const headers = { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` };
+  const headers = { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01`, baggage: 'user=someone' };
   const { body } = await account.call<One>('POST', '/qr-codes', { json: { target_url: TARGET }, headers });
   const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
   await client.connect();
   const carried = () =>
     client
-      .query<{ trace: string | null }>(
-        `select headers ->> 'traceparent' as trace from log_records where key in ($1, $2)`,
+      .query<{ trace: string | null; baggage: string | null }>(
+        `select headers ->> 'traceparent' as trace, headers ->> 'baggage' as baggage from log_records where key in ($1, $2)`,
         [body.data.id, `code:${body.data.short_code}`],
       )
-      .then(({ rows }) => rows.map(({ trace }) => trace?.split('-')[1]));
-  await expect.poll(carried, EVENTUALLY).toEqual([traceId, traceId]);
+      .then(({ rows }) => rows.map(({ trace, baggage }) => [trace?.split('-')[1], baggage]));
+  await expect.poll(carried, EVENTUALLY).toEqual([
+    [traceId, null],
+    [traceId, null],
+  ]);
   await client.end();
 });
 
