@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { startDns } from '../../test/harness/dns.ts';
 import { lookUp, ResolversUnavailable } from './look-up.ts';
 
@@ -13,6 +13,7 @@ let hostnames = 0;
 let hostname: string;
 beforeEach(() => {
   dns.mode = 'answering';
+  dns.onAnswer = () => undefined;
   hostname = `menu${hostnames++}.example`;
 });
 
@@ -77,6 +78,20 @@ test('failing and silent resolvers reject with ResolversUnavailable', async () =
   await expect(check('live')).rejects.toThrow(ResolversUnavailable);
   dns.mode = 'silent';
   await expect(check('pending')).rejects.toThrow(ResolversUnavailable);
+});
+
+test('a look-up ends after 15 seconds, even if each of its queries is answered', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  let answers = 0;
+  dns.onAnswer = () => {
+    answers++;
+    vi.advanceTimersByTime(2_900);
+  };
+  for (let hop = 0; hop < 8; hop++) dns.set(`${hop}.${hostname}`, 'CNAME', `${hop + 1}.${hostname}`);
+  dns.set(hostname, 'CNAME', `0.${hostname}`);
+  await expect(check('live')).rejects.toThrow(ResolversUnavailable);
+  expect(answers).toBe(6);
 });
 
 test('an aborted look-up rejects at once', async () => {

@@ -34,6 +34,9 @@ export class ResolversUnavailable extends Error {
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
 
+/** Of a look-up with all its queries, in ms: others wait for it, and its name servers decide how long each query takes. */
+const TOTAL_MS = 15_000;
+
 /** Longest chain of CNAME records that is followed. */
 const MAX_CNAME_HOPS = 8;
 
@@ -42,7 +45,7 @@ const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
  * Looks up the DNS records that decide the next state of a domain. Rejects with `ResolversUnavailable` when no resolver
- * answers, and when `signal` is aborted.
+ * answers, after `TOTAL_MS`, and when `signal` is aborted.
  */
 export async function lookUp(
   { hostname, token, state }: Pick<DomainEntity, 'hostname' | 'token' | 'state'>,
@@ -54,12 +57,14 @@ export async function lookUp(
   if (platform.resolvers.length > 0) resolver.setServers(platform.resolvers);
   const cancel = () => resolver.cancel();
   signal.addEventListener('abort', cancel);
+  const timer = setTimeout(cancel, TOTAL_MS);
   try {
     const problem = state === 'pending' ? await proofProblem(resolver, hostname, token) : '';
     if (problem !== '') return { from: state, proven: false, resolves: undefined, problem };
     const unresolved = await addressProblem(resolver, hostname, platform);
     return { from: state, proven: true, resolves: unresolved === '', problem: unresolved };
   } finally {
+    clearTimeout(timer);
     signal.removeEventListener('abort', cancel);
   }
 }
