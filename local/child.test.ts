@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { startChild } from './child.ts';
 
 async function startIn(folder: string) {
@@ -22,6 +22,14 @@ test('once a process is stopped, its folder may be deleted', async () => {
   await child.stop('SIGKILL');
   await rm(folder, { recursive: true });
   expect(await child.ended).toMatch(/^The program ended by SIGKILL\. The end of .*program\.log:\nit listens$/);
+});
+
+test('a process that can’t be started is an error that says why', async () => {
+  vi.spyOn(process, 'execPath', 'get').mockReturnValue('/nowhere/node');
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(startIn(await newFolder())).rejects.toThrow(
+    'The program could not be started: spawn /nowhere/node ENOENT.',
+  );
 });
 
 test('a process whose log was deleted meanwhile says so when it ends', async () => {

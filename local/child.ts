@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -53,7 +54,10 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });
   const { pid } = child;
-  if (pid === undefined) throw new OperatorError(`The ${name} could not be started.`);
+  if (pid === undefined) {
+    const [error] = (await once(child, 'error')) as [Error];
+    throw new OperatorError(`The ${name} could not be started: ${error.message}.`);
+  }
 
   // At once: a signal to the whole process group may reach the process before it has a session of its own, and end it.
   const exited = new Promise<string>((resolve) => {
