@@ -293,6 +293,10 @@ test('what cannot be sent is an error at once, and not one of the connection', a
   for (const created of [
     signpost.codes.create({ target_url: TARGET, name }),
     signpost.codes.create({ target_url: TARGET }, { idempotencyKey: '2026–11' }),
+    signpost.codes.get('qr_\ud800'),
+    signpost.batches.get('batch_\ud800'),
+    signpost.batches.createAll({ rows: [{ target_url: TARGET, name }] }).next(),
+    signpost.batches.createAll({ rows: [undefined as unknown as { target_url: string }] }).next(),
   ]) {
     const error = await created.catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SignpostError);

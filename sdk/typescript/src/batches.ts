@@ -42,7 +42,7 @@ export class Batches {
   list(params: { readonly limit?: number; readonly offset?: number } = {}, options: RequestOptions = {}) {
     const page = async (offset: number, before: string | undefined): Promise<Page<Batch>> => {
       const query = { ...params, offset };
-      const response = await this.#send({ method: 'GET', path: '/batches', query, ...options });
+      const response = await this.#send({ method: 'GET', path: ['batches'], query, ...options });
       const { data, pagination, total } = await jsonOf<ListBatchesResponse>(response, ['data', 'pagination']);
       // Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
       const items = before === undefined ? data : data.filter(({ id }) => id < before);
@@ -61,7 +61,7 @@ export class Batches {
 
   /** Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`. */
   async create(batch: CreateBatchRequest, { idempotencyKey = randomUUID(), ...options }: CreateOptions = {}) {
-    const response = await this.#send({ method: 'POST', path: '/batches', json: batch, idempotencyKey, ...options });
+    const response = await this.#send({ method: 'POST', path: ['batches'], json: batch, idempotencyKey, ...options });
     const { data, warnings = [] } = await jsonOf<CreateBatchResponse>(response);
     return { ...data, warnings } satisfies CreatedBatch as CreatedBatch;
   }
@@ -112,8 +112,7 @@ export class Batches {
   }
 
   async #read(id: string, query: Readonly<Record<string, unknown>>, options: RequestOptions) {
-    const path = `/batches/${encodeURIComponent(id)}`;
-    const response = await this.#send({ method: 'GET', path, query, ...options });
+    const response = await this.#send({ method: 'GET', path: ['batches', id], query, ...options });
     return await jsonOf<GetBatchResponse>(response, ['data', 'pagination']);
   }
 }

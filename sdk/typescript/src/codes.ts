@@ -52,7 +52,7 @@ export class Codes {
   /** The codes of the account, newest first. */
   list(params: ListCodesParams = {}, options: RequestOptions = {}): Listing<Code> {
     const page = async (query: ListCodesParams): Promise<Page<Code>> => {
-      const response = await this.#send({ method: 'GET', path: '/qr-codes', query: { ...query }, ...options });
+      const response = await this.#send({ method: 'GET', path: ['qr-codes'], query: { ...query }, ...options });
       const { data, pagination, total } = await jsonOf<ListCodesResponse>(response, ['data', 'pagination']);
       const { limit, next_cursor } = pagination;
       const next = next_cursor === null ? null : () => page({ ...query, cursor: next_cursor });
@@ -63,25 +63,25 @@ export class Codes {
 
   /** Creates a dynamic code. Safe to retry: see `idempotencyKey`. */
   async create(code: CreateCodeRequest, { idempotencyKey = randomUUID(), ...options }: CreateOptions = {}) {
-    const response = await this.#send({ method: 'POST', path: '/qr-codes', json: code, idempotencyKey, ...options });
+    const response = await this.#send({ method: 'POST', path: ['qr-codes'], json: code, idempotencyKey, ...options });
     const { data, warnings = [] } = await jsonOf<CreateCodeResponse>(response);
     return { ...data, warnings } satisfies CreatedCode as CreatedCode;
   }
 
   async get(id: string, options: RequestOptions = {}): Promise<Code> {
-    const response = await this.#send({ method: 'GET', path: pathOf(id), ...options });
+    const response = await this.#send({ method: 'GET', path: ['qr-codes', id], ...options });
     return (await jsonOf<GetCodeResponse>(response)).data;
   }
 
   /** Changes the given fields alone. The print stays valid. */
   async update(id: string, changes: UpdateCodeRequest, options: RequestOptions = {}): Promise<Code> {
-    const response = await this.#send({ method: 'PATCH', path: pathOf(id), json: changes, ...options });
+    const response = await this.#send({ method: 'PATCH', path: ['qr-codes', id], json: changes, ...options });
     return (await jsonOf<UpdateCodeResponse>(response)).data;
   }
 
   /** Scans of a deleted code reach a "no longer active" page. */
   async delete(id: string, options: RequestOptions = {}): Promise<DeletedCode> {
-    const response = await this.#send({ method: 'DELETE', path: pathOf(id), ...options });
+    const response = await this.#send({ method: 'DELETE', path: ['qr-codes', id], ...options });
     // Deleted by an attempt whose response was lost.
     if (response.status === 404) return { id, deleted: true };
     return (await jsonOf<DeleteCodeResponse>(response)).data;
@@ -89,18 +89,19 @@ export class Codes {
 
   /** The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30. */
   async analytics(id: string, params: { readonly period?: number } = {}, options: RequestOptions = {}) {
-    const response = await this.#send({ method: 'GET', path: `${pathOf(id)}/analytics`, query: params, ...options });
+    const response = await this.#send({
+      method: 'GET',
+      path: ['qr-codes', id, 'analytics'],
+      query: params,
+      ...options,
+    });
     return (await jsonOf<GetCodeAnalyticsResponse>(response)).data satisfies Analytics;
   }
 
   /** The image of a code: the bytes of a PNG or SVG file. */
   async image(id: string, params: ImageParams = {}, options: RequestOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
     const query = { ...params };
-    const response = await this.#send({ method: 'GET', path: `${pathOf(id)}/image`, query, ...options });
+    const response = await this.#send({ method: 'GET', path: ['qr-codes', id, 'image'], query, ...options });
     return await imageOf(response);
   }
-}
-
-function pathOf(id: string): string {
-  return `/qr-codes/${encodeURIComponent(id)}`;
 }

@@ -27,13 +27,13 @@ export class Signpost {
     this.batches = new Batches(send);
     this.folders = {
       async list(options = {}) {
-        const response = await send({ method: 'GET', path: '/folders', ...options });
+        const response = await send({ method: 'GET', path: ['folders'], ...options });
         return (await jsonOf<ListFoldersResponse>(response)).data;
       },
     };
     this.tags = {
       async list(options = {}) {
-        const response = await send({ method: 'GET', path: '/tags', ...options });
+        const response = await send({ method: 'GET', path: ['tags'], ...options });
         return (await jsonOf<ListTagsResponse>(response)).data;
       },
     };
@@ -41,7 +41,7 @@ export class Signpost {
 
   /** The OpenAPI document of the service. */
   async openapi(options: RequestOptions = {}): Promise<Record<string, unknown>> {
-    const response = await this.#send({ method: 'GET', path: '/openapi', ...options });
+    const response = await this.#send({ method: 'GET', path: ['openapi'], ...options });
     return await jsonOf<Record<string, unknown>>(response, ['paths']);
   }
 }

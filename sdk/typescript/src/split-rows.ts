@@ -1,3 +1,4 @@
+import { SignpostError } from './errors.ts';
 import type { BatchRowInput } from './types.gen.ts';
 
 /** The limits of one batch. */
@@ -14,12 +15,12 @@ export function* splitRows(
   { fields, mostRows = 0 }: { readonly fields: object; readonly mostRows?: number | undefined },
 ): Generator<BatchRowInput[], void, void> {
   const most = mostRows > 0 ? Math.min(mostRows, MOST_ROWS) : MOST_ROWS;
-  const empty = Buffer.byteLength(JSON.stringify({ ...fields, rows: [] }));
+  const empty = jsonBytes({ ...fields, rows: [] });
   let part: BatchRowInput[] = [];
   let bytes = empty;
   for (const row of rows) {
     // With its comma.
-    const size = Buffer.byteLength(JSON.stringify(row)) + 1;
+    const size = jsonBytes(row) + 1;
     if (part.length > 0 && (part.length + 1 > most || bytes + size > MOST_BYTES)) {
       yield part;
       part = [];
@@ -29,4 +30,12 @@ export function* splitRows(
     bytes += size;
   }
   if (part.length > 0) yield part;
+}
+
+function jsonBytes(value: object): number {
+  try {
+    return Buffer.byteLength(JSON.stringify(value));
+  } catch (error) {
+    throw new SignpostError("The values of a batch can't be sent", { cause: error });
+  }
 }

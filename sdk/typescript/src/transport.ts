@@ -35,8 +35,8 @@ export interface CreateOptions extends RequestOptions {
 
 export interface ApiRequest extends RequestOptions {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Below `/api/v1`. */
-  readonly path: string;
+  /** The segments below `/api/v1`, not encoded. */
+  readonly path: readonly string[];
   /** Undefined values are left out; an array is sent as several parameters. */
   readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly json?: unknown;
@@ -84,9 +84,10 @@ export function createTransport(options: SignpostOptions): Send {
     };
     try {
       const body = json === undefined ? {} : { body: JSON.stringify(json) };
-      return { url: `${base}${path}${queryString(query)}`, init: { method, headers, ...body } };
+      const url = [base, ...path.map((segment) => encodeURIComponent(segment))].join('/');
+      return { url: url + queryString(query), init: { method, headers, ...body } };
     } catch (error) {
-      throw new SignpostError(`The values can't be sent: ${method} ${base}${path}`, { cause: error });
+      throw new SignpostError(`The values can't be sent: ${method} ${[base, ...path].join('/')}`, { cause: error });
     }
   }
 
