@@ -100,10 +100,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
             .headers({ ...headers, connection: 'close' })
             .send(body);
         }
-        const status = await observed(endpoint.path, request.raw, () =>
-          serve(serving, endpoint, attempt, request, reply),
-        );
-        attempt.answered(status);
+        await observed(endpoint.path, request.raw, () => serve(serving, endpoint, attempt, request, reply));
         return reply;
       },
     });

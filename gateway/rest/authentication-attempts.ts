@@ -31,13 +31,11 @@ export interface Attempt {
   /**
    * Runs `check`, a call that only authenticates, once it is the client's turn. Resolves with undefined without a check if
    * the key was valid lately. Rejects with TOO_MANY_FAILURES if the address has failed too often by then, with UNAVAILABLE
-   * if the wait is too long, and if the client disconnects before the check.
+   * if the wait is too long, and if the client disconnects. A check that has begun goes on nevertheless: a client must not
+   * escape the limits by disconnecting.
    */
-  authenticate<Result>(
-    reply: FastifyReply,
-    check: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result | undefined>;
-  /** Records the status of the response. */
+  authenticate<Result>(reply: FastifyReply, check: () => Promise<Result>): Promise<Result | undefined>;
+  /** Records the status of the response, also if nobody is left to receive it. */
   answered(status: number): void;
 }
 
@@ -77,8 +75,9 @@ export function limitAuthenticationFailures(
             if (knownKeys.has(credentials)) return undefined;
             expectAllowed();
             try {
-              const result = await check(waiting.signal);
+              const result = await check();
               knownKeys.add(credentials);
+              waiting.signal.throwIfAborted();
               return result;
             } catch (error) {
               // Plan and rate are checked for valid keys only.

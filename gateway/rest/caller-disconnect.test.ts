@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Attributes, createNoopMeter, metrics } from '@opentelemetry/api';
 import { pino } from 'pino';
 import { beforeAll, expect, test, vi } from 'vitest';
+import { failure } from '../../common/contract/errors.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -16,6 +17,7 @@ import { createApi } from './api.ts';
 import { limitAuthenticationFailures } from './authentication-attempts.ts';
 
 const UUID = '01kagcpn9te5gvjxq1rmm30w4h';
+const KEY = `Bearer sk_live_${'a'.repeat(43)}`;
 
 /** Emits events of calls in the core: `started`, and `aborted` when one ends before it is answered. */
 const calls = new EventEmitter();
@@ -43,7 +45,13 @@ beforeAll(async () => {
     host: LOOPBACK,
     port: 0,
     register(services) {
-      services.service(AdmissionService, { authenticate: () => ({ accountId: `acct_${UUID}` }) });
+      services.service(AdmissionService, {
+        async authenticate(_, { requestHeader, signal }) {
+          if (requestHeader.get('authorization') === KEY) return { accountId: `acct_${UUID}` };
+          await slow(signal);
+          throw failure('UNAUTHENTICATED', 'The API key is invalid.');
+        },
+      });
       services.service(CodesService, {
         getCode: (_, { signal }) => slow(signal),
         createCode: (_, { signal }) => slow(signal),
@@ -78,13 +86,15 @@ beforeAll(async () => {
   ({ port } = server.address() as AddressInfo);
 });
 
-function ask(method: string, path: string, body?: string) {
-  const headers = { authorization: `Bearer sk_live_${'a'.repeat(43)}` };
+function ask(method: string, path: string, body?: string, authorization = KEY) {
+  const headers = { authorization };
   const asked = request({ host: LOOPBACK, port, method, path: `/api/v1${path}`, headers, agent: false });
   asked.on('error', () => {});
   asked.end(body);
   return asked;
 }
+
+const ofRequests = () => measured.filter((attributes) => 'http.route' in attributes);
 
 test('a caller that disconnects during a read cancels its call in the core, and counts as no error', async () => {
   const [started, aborted] = [once(calls, 'started'), once(calls, 'aborted')];
@@ -93,9 +103,8 @@ test('a caller that disconnects during a read cancels its call in the core, and 
   asked.destroy();
   await aborted;
   answer.resolve();
-  const ofRequest = () => measured.filter((attributes) => 'http.route' in attributes);
-  await vi.waitFor(() => expect(ofRequest()).toMatchObject([{ 'http.response.status_code': 499 }]));
-  expect(ofRequest()[0]).not.toHaveProperty('error.type');
+  await vi.waitFor(() => expect(ofRequests()).toMatchObject([{ 'http.response.status_code': 499 }]));
+  expect(ofRequests()[0]).not.toHaveProperty('error.type');
 });
 
 test.each([
@@ -125,3 +134,17 @@ test.each([
     expect(aborts).toBe(0);
   },
 );
+
+test('a caller that disconnects while a wrong key is checked has failed to authenticate', async () => {
+  measured.length = 0;
+  const started = once(calls, 'started');
+  const asked = ask('GET', `/qr-codes/qr_${UUID}`, undefined, `Bearer sk_live_${'b'.repeat(43)}`);
+  await started;
+  asked.destroy();
+  // Long enough for the gateway to notice.
+  await sleep(300);
+  answer.resolve();
+  await vi.waitFor(() => expect(ofRequests()).toMatchObject([{ 'http.response.status_code': 499 }]));
+  const [response] = await once(ask('GET', `/qr-codes/qr_${UUID}`, undefined, 'Bearer sk_live_c'), 'response');
+  expect(response.statusCode).toBe(429);
+});

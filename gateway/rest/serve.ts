@@ -58,7 +58,7 @@ export async function serve(
       const options = { ...shared, ...(signal && { signal }) };
       return (await core.admission.authenticate({ method: methodName(rpc) }, options)).accountId;
     };
-    const authenticated = await attempt.authenticate(reply, authenticate);
+    const authenticated = await attempt.authenticate(reply, () => authenticate());
     const { body: accepted = IGNORED_BODY } = endpoint;
     incoming.expectAtMost(accepted.maxBytes);
     // Only reading an ignored body shows its size if it has no `Content-Length`.
@@ -86,6 +86,7 @@ export async function serve(
   } catch (error) {
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
     const answer = errorAnswer(shown);
+    attempt.answered(answer.status);
     // A disconnected caller is no error.
     const isDisconnected = reply.raw.destroyed;
     if (!isDisconnected) logError(serving, endpoint, request, answer, shown);
