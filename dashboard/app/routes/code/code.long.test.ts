@@ -130,17 +130,29 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
-  test('shows a target that was saved although the answer was lost', async () => {
-    const { id } = await newCode('Lost');
-    const page = await pages.open(`/codes/${id}`);
+  test('shows a target that was saved although the answer was lost, and does not take it for another person’s', async () => {
+    const code = await newCode('Lost');
+    const page = await pages.open(`/codes/${code.id}`);
+    const loseAnswer = (method: RegExp) =>
+      page.route(method, (route) => route.fetch().then(() => route.abort()), { times: 1 });
     await press(page, 'Change target');
     await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/lost');
-    await page.route(/SetTarget/, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+    await loseAnswer(/SetTarget/);
     await press(page, 'Save target');
     await page.getByText('Signpost is unavailable at the moment.').waitFor();
-    await press(page, 'Cancel');
+    await page.getByText('https://example.com/lost').waitFor();
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 2.').waitFor();
     await page.getByRole('link', { name: 'https://example.com/lost' }).waitFor();
-    await page.getByText('Version 1', { exact: true }).waitFor();
+    await loseAnswer(/RollBackTarget/);
+    await press(page, 'Undo');
+    await press(page, 'Try again');
+    await page.getByText('The target is as in version 1 again.').waitFor();
+    expect(await targetOf(code)).toMatchObject({ version: 3, targetUrl: 'https://example.com/first' });
+    await press(page, 'Dismiss');
+    await press(page, 'Go back to this (Version 1)');
+    await page.getByText('The target is like this already.').waitFor();
+    expect(await page.getByRole('button', { name: 'Undo' }).count()).toBe(0);
     await page.close();
   });
 

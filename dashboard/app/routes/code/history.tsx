@@ -1,5 +1,5 @@
 import { clone, equals } from '@bufbuild/protobuf';
-import { useInfiniteQuery, useMutation } from '@connectrpc/connect-query';
+import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { RotateCcw } from 'lucide-react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -8,12 +8,10 @@ import { Button } from '../../components/button.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
-import { showToast } from '../../components/toasts.tsx';
-import { refreshTarget } from '../../data/refresh-target.ts';
 import { useMay } from '../../data/session.ts';
-import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './history.module.css';
+import { useRollBack } from './target-changes.ts';
 
 /** Everything that the code has ever led to, newest first: who changed it, when, from what, to what. */
 export function History({ code }: { readonly code: Code }) {
@@ -24,7 +22,7 @@ export function History({ code }: { readonly code: Code }) {
     { id: code.id, limit: 25, cursor: '' },
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
-  const rollBack = useRollBack(code);
+  const rollBack = useRollBack(code.id);
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const versions = query.data?.pages.flatMap((page) => page.versions) ?? [];
   const current = versions[0]?.version ?? 0;
@@ -112,21 +110,4 @@ function sameRules(one: Policy | undefined, other: Policy | undefined): boolean 
   alike.passQuery = other.passQuery;
   alike.parameters = other.parameters;
   return equals(PolicySchema, alike, other);
-}
-
-/** Sets the target to an earlier version's; it can be undone, which is a roll-back to the version before. */
-function useRollBack(code: Code) {
-  const { target: texts } = useMessages();
-  const undo = useUndo();
-  const { mutateAsync } = useMutation(TargetsService.method.rollBackTarget);
-  const rollBack = async (version: number, current: number): Promise<void> => {
-    try {
-      const { target } = await mutateAsync({ id: code.id, version, expectedVersion: current });
-      const reached = target?.version ?? 0;
-      showToast(texts.history.rolledBack(version), { undo: () => void undo(() => rollBack(current, reached)) });
-    } finally {
-      void refreshTarget();
-    }
-  };
-  return (version: number, current: number) => undo(() => rollBack(version, current));
 }

@@ -1,9 +1,9 @@
-import { useMutation } from '@connectrpc/connect-query';
+import { useMutation } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useRef, useState } from 'react';
 import { Checkbox } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import type { Target } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
@@ -16,7 +16,7 @@ import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
-import { useUndo } from '../../data/use-undo.ts';
+import { useSession } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { emptyConditions } from './empty-conditions.ts';
 import {
@@ -30,6 +30,7 @@ import {
   policyOf,
 } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
+import { targets, useRollBack, versionAfterLostAnswer } from './target-changes.ts';
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
 
@@ -47,7 +48,8 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { target: texts, common } = useMessages();
   const { form } = texts;
   const errorText = useErrorText();
-  const undo = useUndo();
+  const { email } = useSession();
+  const rollBack = useRollBack(code.id);
   const [initial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
   const [wasSent, setSent] = useState(false);
@@ -56,8 +58,18 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const element = useRef<HTMLFormElement>(null);
   // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(target.version);
-  const save = useMutation(TargetsService.method.setTarget);
-  const rollBack = useMutation(TargetsService.method.rollBackTarget);
+  // Whether an earlier call may have saved the target although its answer was lost.
+  const mayBeSaved = useRef(false);
+  const save = useMutation({
+    mutationFn: async () =>
+      targets.setTarget({
+        id: code.id,
+        targetUrl: draft.url.trim(),
+        policy: policyOf(draft),
+        note: draft.note.trim(),
+        expectedVersion: mayBeSaved.current ? await versionAfterLostAnswer(code.id, replaced, email) : replaced,
+      }),
+  });
   const empty = emptyConditions(draft);
   const errors = new Map(save.error ? fieldErrors(save.error) : []);
   const dates = [...badDates(draft)].map(([field, problem]) => [field, form[problem]] as const);
@@ -90,29 +102,18 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     const isBad = [empty, begun, dates, addresses].some((fields) => fields.length > 0) || badParameters;
     if (isBad) return focusFirstInvalid(element.current);
     try {
-      const { target: saved } = await save.mutateAsync({
-        id: code.id,
-        targetUrl: draft.url.trim(),
-        policy: policyOf(draft),
-        note: draft.note.trim(),
-        expectedVersion: replaced,
-      });
+      const { target: saved } = await save.mutateAsync();
       const version = saved?.version ?? replaced;
       onClose();
       await refreshTarget();
       if (version === replaced) return showToast(form.unchanged);
-      const takeBack = async () => {
-        try {
-          await rollBack.mutateAsync({ id: code.id, version: replaced, expectedVersion: version });
-          showToast(texts.history.rolledBack(replaced));
-        } finally {
-          void refreshTarget();
-        }
-      };
-      showToast(form.saved(version), { undo: () => void undo(takeBack) });
+      showToast(form.saved(version), { undo: () => void rollBack(replaced, version) });
     } catch (error) {
-      // If the answer was lost, what is shown below and after Cancel may be the version before.
-      if (isResultUnknown(error)) void refreshTarget();
+      if (isResultUnknown(error)) {
+        mayBeSaved.current = true;
+        // What is shown below and after Cancel may be the version before.
+        void refreshTarget();
+      }
       if (reasonOf(error) !== 'TARGET_CHANGED') return focusFirstInvalid(element.current);
       setReplaced(Number(errorInfo(error)?.metadata.version));
       // The history below shows the other change.
