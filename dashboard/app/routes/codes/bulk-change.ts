@@ -35,7 +35,7 @@ export interface BulkFailure {
 export interface BulkResult {
   /** The changed codes, as they were before; empty if they are too many to undo. */
   readonly before: readonly Code[];
-  /** Codes that may be changed, too, as they were before: the answer to the call that broke the change off was lost. */
+  /** Codes that may be changed, too, as they were before: what became of them was not answered. */
   readonly uncertain: readonly Code[];
   readonly changed: number;
   readonly unchanged: number;
@@ -72,6 +72,7 @@ export async function undoChange(
 ): Promise<BulkResult> {
   const tally = new Tally();
   try {
+    if (change.kind === 'retarget') await retargetsEnd();
     const before = [...reached.before, ...(await changedOf(change, reached.uncertain, tally))];
     await takeBack(change, before, changedSince, tally);
   } catch (error) {
@@ -261,36 +262,61 @@ function count(code: Code, result: UpdatedCode | undefined, tally: Tally): void 
   else tally.failed(code, result?.message ?? '');
 }
 
-/** Changes targets in the background and follows it. */
+/**
+ * Changes targets in the background and follows it. If that fails, codes whose results have not been read may be changed,
+ * too.
+ */
 async function retarget(
   codes: readonly Code[],
   urlOf: (code: Code) => string,
   note: string,
   tally: Tally,
-  { onProgress, signal }: RunOptions,
+  options: RunOptions,
 ): Promise<void> {
   if (codes.length === 0) return;
   const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
-  const { change } = await targetsClient.changeTargets({ rows, note });
-  const id = change?.id ?? '';
+  let id: string | undefined;
+  let read = 0;
   try {
-    for await (const { change: now } of targetsClient.watchTargetChange({ id }, { signal })) {
-      if (now?.counts) onProgress(now.counts.total - now.counts.pending);
+    id = (await targetsClient.changeTargets({ rows, note })).change?.id ?? '';
+    await follow(id, tally, options);
+    let cursor = '';
+    do {
+      const page = await targetsClient.getTargetChange({ id, limit: PER_CALL, cursor });
+      for (const { position, status, reason } of page.rows) {
+        const code = codes[position];
+        read = position + 1;
+        if (!code) continue;
+        if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
+        else if (status === TargetRowStatus.FAILED) tally.failed(code, reason);
+        else tally.didChange(code);
+      }
+      cursor = page.nextCursor;
+    } while (cursor !== '');
+  } catch (error) {
+    if (id !== undefined || isResultUnknown(error)) tally.mayHaveChanged(codes.slice(read));
+    throw error;
+  }
+}
+
+/** Reports how far a change of targets is until it ends. */
+async function follow(id: string, tally: Tally, { onProgress, signal }: RunOptions): Promise<void> {
+  try {
+    for await (const { change } of targetsClient.watchTargetChange({ id }, { signal })) {
+      if (change?.counts) onProgress(change.counts.total - change.counts.pending);
     }
   } catch (error) {
     // What ends the watching does not end the change, which continues in the background: its rows count as changed.
     if (!isAborted(signal, error)) tally.broke(error);
   }
+}
+
+/** Waits until the account's changes of targets have ended: rows that are not applied yet would come after an undo. */
+async function retargetsEnd(): Promise<void> {
   let cursor = '';
   do {
-    const page = await targetsClient.getTargetChange({ id, limit: PER_CALL, cursor });
-    for (const { position, status, reason } of page.rows) {
-      const code = codes[position];
-      if (!code) continue;
-      if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
-      else if (status === TargetRowStatus.FAILED) tally.failed(code, reason);
-      else tally.didChange(code);
-    }
-    cursor = page.nextCursor;
+    const { changes, nextCursor } = await targetsClient.listTargetChanges({ unfinished: true, limit: 100, cursor });
+    for (const { id } of changes) for await (const _ of targetsClient.watchTargetChange({ id }));
+    cursor = nextCursor;
   } while (cursor !== '');
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Pool } from 'pg';
+import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -18,7 +19,8 @@ const PAUSED = 1_100;
 describe.skipIf(!CHROMIUM)('the page of codes', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    // New targets are set in the background.
+    pages = await startPages({ env: { BATCH_WINDOW_MS: '0' } });
     const codes = pages.client(CodesService);
     for (const name of NAMES) {
       await codes.createCode({
@@ -211,6 +213,51 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await expect.poll(async () => (await codeOf('Lunch menu')).folder).toBeUndefined();
     await page.getByRole('button', { name: 'Try again' }).press('Enter');
     await page.getByText('The change is undone.').waitFor();
+    await page.close();
+  });
+
+  const retargetVoucher = async (page: Page, url: string) => {
+    await page.getByRole('checkbox', { name: 'Select Voucher' }).click();
+    await page.getByRole('button', { name: 'Change target' }).press('Enter');
+    await page.getByRole('dialog').getByRole('textbox', { name: 'New target' }).fill(url);
+    await page.getByRole('dialog').getByRole('button', { name: 'Change target' }).press('Enter');
+  };
+
+  test.each(['ChangeTargets', 'GetTargetChange'])(
+    'takes back new targets although no answer of %s came',
+    async (method) => {
+      const page = await pages.open('/codes');
+      const { targetUrl = '' } = await codeOf('Voucher');
+      await page.route(new RegExp(`/${method}$`), (route) => route.fetch().then(() => route.abort()), { times: 1 });
+      await retargetVoucher(page, `https://example.com/${method}`);
+      const report = page.getByRole('alertdialog', { name: 'Changing targets' });
+      await report.getByText('Signpost is unavailable at the moment.').waitFor();
+      await expect.poll(async () => (await codeOf('Voucher')).targetUrl).toBe(`https://example.com/${method}`);
+      await report.getByRole('button', { name: 'Undo' }).press('Enter');
+      await page.getByText('The change is undone.').waitFor();
+      expect((await codeOf('Voucher')).targetUrl).toBe(targetUrl);
+      await page.close();
+    },
+  );
+
+  test('takes back new targets only after all of them are set', async () => {
+    const page = await pages.open('/codes');
+    const { id, targetUrl = '' } = await codeOf('Voucher');
+    const pool = new Pool({ connectionString: pages.signpost.databaseUrl, max: 1 });
+    await pool.query('begin');
+    await pool.query('select from codes where id = $1 for update', [decodeId('qr', id)]);
+    await retargetVoucher(page, 'https://example.com/late');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).press('Enter');
+    await page.getByText('Stopped. 1 code changed.').waitFor();
+    const asked = page.waitForRequest(/BatchGetCodes|ListTargetChanges/);
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await asked;
+    await pool.query('commit');
+    await pool.end();
+    await page.getByText('The change is undone.').waitFor();
+    const targets = pages.client(TargetsService);
+    await expect.poll(async () => (await targets.listTargetChanges({ unfinished: true })).changes).toEqual([]);
+    expect((await codeOf('Voucher')).targetUrl).toBe(targetUrl);
     await page.close();
   });
 
