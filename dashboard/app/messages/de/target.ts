@@ -45,6 +45,8 @@ export const target: typeof en = {
     at: 'Wann',
     now: 'Leer bedeutet jetzt.',
     result: 'Diese Person landet auf',
+    resultPaused:
+      'Der Code ist pausiert: Seine Scans zeigen die Seite „pausiert“. Wenn Sie ihn fortsetzen, landet diese Person auf',
     byRule: (rule, name) => `Regel ${rule}${name && ` „${name}“`} entscheidet.`,
     byNone: 'Keine Regel trifft zu.',
     variant: (variant) => `Variante ${variant}; andere bekommen vielleicht eine andere.`,

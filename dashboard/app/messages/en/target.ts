@@ -44,6 +44,7 @@ export const target = {
     at: 'When',
     now: 'Empty means now.',
     result: 'This reader lands on',
+    resultPaused: 'The code is paused: its scans show the “paused” page. Once it is resumed, this reader lands on',
     byRule: (rule: number, name: string) => `Rule ${rule}${name && ` “${name}”`} decides.`,
     byNone: 'No rule applies.',
     variant: (variant: string) => `Variant ${variant}; another reader may get another one.`,

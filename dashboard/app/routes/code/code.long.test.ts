@@ -93,6 +93,19 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('says of a paused code what its scans show now, whatever its rules', async () => {
+    const { id } = await newCode('Closed');
+    const rules = [{ outcome: { kind: { case: 'targetUrl', value: 'https://example.com/open' } as const } }];
+    await pages.client(TargetsService).setTarget({ id, policy: { rules } });
+    const page = await pages.open(`/codes/${id}`);
+    const preview = page.getByRole('region', { name: 'Preview' });
+    await preview.getByText('This reader lands on').waitFor();
+    await press(page, 'Pause');
+    await preview.getByText('The code is paused: its scans show the “paused” page.').waitFor();
+    await preview.getByText('https://example.com/open').waitFor();
+    await page.close();
+  });
+
   test('changes a target with a schedule, and keeps its instants', async () => {
     const code = await newCode('Opening');
     const from = timestampFromDate(new Date('2027-10-31T01:30:00.123Z'));

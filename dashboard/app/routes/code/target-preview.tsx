@@ -116,7 +116,7 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
           `${rule === undefined ? '' : `${texts.rule(Number(rule) + 1)}: `}${explanation}`
         ) : (
           <>
-            {preview.result}
+            {code.paused ? preview.resultPaused : preview.result}
             <strong>{atProblem ? '…' : (place ?? '…')}</strong>
             {data && !atProblem && (
               <span className={styles.muted}>
