@@ -23,6 +23,8 @@ export function errorText(error: unknown, { common, shell }: FirstMessages): str
     return common.notAllowed(shell.roles[role as RoleName] ?? role);
   }
   if (connectError.code === Code.DeadlineExceeded) return common.unavailable;
-  const [violation] = fieldErrors(error);
-  return violation ? common.invalid(...violation) : connectError.rawMessage;
+  // Of the dashboard's server; the core always gives a reason.
+  if (connectError.code === Code.ResourceExhausted && reason === '') return common.tooManyCalls;
+  const [sentence] = fieldErrors(error, common.invalid).values();
+  return sentence ?? connectError.rawMessage;
 }

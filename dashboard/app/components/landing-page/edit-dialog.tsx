@@ -92,7 +92,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
         <LandingPageEditor
           value={page}
           onChange={setPage}
-          errors={wasSent ? { ...Object.fromEntries(fieldErrors(save.error)), ...problems } : {}}
+          errors={wasSent ? { ...Object.fromEntries(fieldErrors(save.error, common.invalid)), ...problems } : {}}
         />
         {save.isError && <Notice look="danger">{errorText(save.error)}</Notice>}
         {replaced !== initial && <Notice look="danger">{landingPage.conflict}</Notice>}

@@ -1,5 +1,6 @@
 import type { common as en } from '../en/common.ts';
 import { coreSentence } from './core-sentences.ts';
+import { fieldSentence } from './field-sentences.ts';
 
 /** What is wrong with a field, by its name in the API. */
 const FIELDS: Readonly<Record<string, string>> = {
@@ -39,8 +40,13 @@ export const common: typeof en = {
   discard: { title: 'Eingaben verwerfen?', text: 'Sie sind noch nicht gespeichert.', action: 'Verwerfen' },
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
   coreSentence,
+  tooManyCalls:
+    'Signpost beantwortet noch viele Ihrer Anfragen, vielleicht die anderer Tabs. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
-  invalid: (field, sentence) => FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`,
+  invalid: (field, sentence) => {
+    const german = FIELDS[field] ?? fieldSentence(sentence) ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;
+    return german.charAt(0).toUpperCase() + german.slice(1);
+  },
   reasons: {
     NO_FIELDS: () => 'Es gibt nichts zu ändern.',
     UNKNOWN_FOLDER: () => 'Diesen Ordner gibt es nicht mehr.',
@@ -58,6 +64,14 @@ export const common: typeof en = {
     LAST_OWNER: () => 'Ein Konto braucht einen Inhaber. Bitte machen Sie zuerst ein anderes Mitglied dazu.',
     TARGET_CHANGED: () => 'Das Ziel wurde inzwischen geändert. Bitte laden Sie die Seite neu.',
     NOTHING_TO_ENCODE: () => 'Dieser Code hat keinen Inhalt.',
+    IDEMPOTENCY_KEY_IN_FLIGHT: () =>
+      'Ihre erste Anfrage wird noch ausgeführt. Bitte versuchen Sie es gleich noch einmal.',
+    MESSAGE_TOO_LARGE: () => 'Das ist zu groß: Auf einmal sind höchstens 8 MB möglich.',
+    TOO_MANY_ROWS: () => 'Auf einmal sind höchstens 25.000 Zeilen möglich. Bitte teilen Sie sie auf.',
+    UNIMPLEMENTED: () => 'Diese Seite hat eine andere Version als Signpost. Bitte laden Sie sie neu.',
+    CANCELED: () => 'Die Anfrage wurde abgebrochen. Bitte versuchen Sie es noch einmal.',
+    RESOLVERS_UNAVAILABLE: ({ hostname }) =>
+      `Die DNS-Server haben zu ${hostname} nicht geantwortet, daher ist nichts geändert. Bitte versuchen Sie es gleich noch einmal.`,
     DOMAIN_NOT_RESOLVED: () => 'Die Domain dieser Codes führt gerade nicht zu Signpost.',
     INTERNAL: () => 'Bei Signpost ist ein Fehler aufgetreten. Er ist protokolliert.',
   },

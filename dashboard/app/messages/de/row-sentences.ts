@@ -1,29 +1,11 @@
+import { fieldSentence } from './field-sentences.ts';
+
 /**
- * Sentences of the core about codes and rows, of batches and of changes of many codes, and what they are in German. Most
- * begin with the field of the API. A test compares them with the core's.
+ * Sentences of the core about codes and rows, of batches and of changes of many codes, and what they are in German; but for
+ * those about a field, which begin with its name. A test compares them with the core's.
  */
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
-  [/: is required\.$/, ': fehlt.'],
-  [/: must have at most (\S+) characters\.$/, ': hat mehr als $1 Zeichen.'],
-  [/: must be at most (\S+) characters\.$/, ': hat mehr als $1 Zeichen.'],
-  [/: must be an absolute http or https URL\.$/, ': muss eine vollständige Adresse mit http:// oder https:// sein.'],
-  [/: must not carry a user name or password\.$/, ': darf keinen Benutzernamen und kein Passwort enthalten.'],
-  [/: must have a host that can be looked up\.$/, ': hat einen ungültigen Hostnamen.'],
-  [/: must not be a scan URL of this platform\.$/, ': darf keine Scan-URL dieser Plattform sein.'],
-  [/: must not contain the NUL character\.$/, ': darf das Zeichen NUL nicht enthalten.'],
-  [/: must be well-formed Unicode\.$/, ': ist kein gültiges Unicode.'],
-  [/: must be a string(?: or null)?\.$/, ': muss ein Text sein.'],
-  [/: must be an array of strings(?: or null)?\.$/, ': muss eine Liste von Texten sein.'],
   [/^A row must be an object\.$/, 'Eine Zeile muss ein Objekt sein.'],
-  [/: a code can have at most (\d+) tags\.$/, ': Ein Code hat höchstens $1 Tags.'],
-  [/: a name can't be empty\.$/, ': Der Name ist leer.'],
-  [/: a name has at most (\d+) characters\.$/, ': Ein Name hat höchstens $1 Zeichen.'],
-  [/: a name has no control characters\.$/, ': Ein Name hat keine Steuerzeichen.'],
-  [/: "none" is reserved for unfiled codes\.$/, ': „none“ steht für Codes ohne Ordner.'],
-  [
-    /: an account has at most ([\d,]+) (?:folders|tags); delete some, or use or merge existing ones\.$/,
-    ': Mehr als $1 hat ein Konto nicht. Löschen Sie welche, oder verwenden Sie vorhandene.',
-  ],
   [
     /^design: light modules on a dark background cannot be read by every scanner\.$/,
     'Nicht jeder Scanner liest helle Module auf dunklem Grund.',
@@ -54,7 +36,13 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [/^The code was deleted before its target was changed\.$/, 'Der Code wurde gelöscht, bevor sein Ziel geändert war.'],
 ];
 
+/** A sentence about a field: its name in the API, and the rest. */
+const ABOUT_FIELD = /^([\w.[\]]+): (.+)$/s;
+
 /** A sentence of the core in German; one that is newer than these pages stays as it is. */
 export function rowSentence(sentence: string): string {
-  return SENTENCES.reduce((text, [english, german]) => text.replace(english, german), sentence);
+  const whole = SENTENCES.reduce((text, [english, german]) => text.replace(english, german), sentence);
+  const [, field = '', rest = ''] = ABOUT_FIELD.exec(whole) ?? [];
+  const german = fieldSentence(rest);
+  return german === undefined ? whole : `${field}: ${german}`;
 }

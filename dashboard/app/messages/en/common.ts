@@ -33,6 +33,7 @@ export const common = {
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
   /** A sentence that the core has stored, as about the last check of a domain. */
   coreSentence: (sentence: string) => sentence,
+  tooManyCalls: 'Signpost is still answering many requests of yours, perhaps of other tabs. Try again shortly.',
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */
   invalid: (_field: string, sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1),
@@ -42,6 +43,11 @@ export const common = {
     UNAUTHENTICATED: () => 'Your session had ended. Try again.',
     NOT_A_MEMBER: () => 'You are no longer a member of this account.',
     UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
+    IDEMPOTENCY_KEY_IN_FLIGHT: () => 'Your first request is still being carried out. Try again shortly.',
+    UNIMPLEMENTED: () => 'This page is of another version than Signpost. Load it again.',
+    CANCELED: () => 'The request was cancelled. Try again.',
+    RESOLVERS_UNAVAILABLE: ({ hostname }) =>
+      `The DNS servers did not answer for ${hostname}, so nothing has changed. Try again shortly.`,
     DOMAIN_NOT_RESOLVED: () => 'The domain of these codes does not point to Signpost at the moment.',
   } as Reasons,
   codes: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'code' : 'codes'}`,

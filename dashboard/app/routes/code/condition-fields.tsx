@@ -127,7 +127,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           label={form.languagesHelp}
           value={rule.languages}
           onChange={(languages) => onChange({ ...rule, languages })}
-          error={[...errors].find(([field]) => field.startsWith(`${path}.languages`))?.[1]}
+          error={error('languages')}
         />
       );
     case 'devices':

@@ -71,7 +71,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
       }),
   });
   const empty = emptyConditions(draft);
-  const errors = new Map(save.error ? fieldErrors(save.error) : []);
+  const errors = new Map(save.error ? fieldErrors(save.error, common.invalid) : []);
   const dates = [...badDates(draft)].map(([field, problem]) => [field, form[problem]] as const);
   const addresses = [...badAddresses(draft)].map(([field, problem]) => [field, common.urlProblems[problem]] as const);
   if (wasSent) for (const field of empty) errors.set(field, form.emptyCondition);

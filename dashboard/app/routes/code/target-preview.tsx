@@ -30,7 +30,7 @@ interface TargetPreviewProps {
 
 /** Previews where a described reader would be redirected: the core evaluates the target as gateways do. */
 export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
-  const { target: texts, charts } = useMessages();
+  const { target: texts, charts, common } = useMessages();
   const format = useFormat();
   const errorText = useErrorText();
   const { preview } = texts;
@@ -62,7 +62,7 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
     },
   );
   const explanation = problem?.[1] ?? (error && errorText(error));
-  const [field] = problem ?? [...fieldErrors(error).keys()];
+  const [field] = problem ?? [...fieldErrors(error, common.invalid).keys()];
   const rule = field?.match(/^policy\.rules\[(\d+)\]/)?.[1];
   const place = data?.result.case === 'page' ? pageName(data.result.value, texts.pages) : data?.result.value;
   return (

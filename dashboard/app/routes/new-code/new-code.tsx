@@ -35,7 +35,7 @@ export function NewCode() {
 
 function NewCodeForm() {
   const messages = useMessages();
-  const { newCode } = messages;
+  const { newCode, common } = messages;
   const errorText = useErrorText();
   const [draft, setDraft] = useState<Draft>(EMPTY_DRAFT);
   const [wasSent, setSent] = useState(false);
@@ -44,7 +44,7 @@ function NewCodeForm() {
   const navigate = useNavigate();
   const { history } = useRouter();
   const problems = problemsOf(draft, messages);
-  const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error)), ...problems } : {};
+  const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error, common.invalid)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
     // What the core said is about what was sent before.
     if (creation.isError && !isResultUnknown(creation.error)) creation.reset();
