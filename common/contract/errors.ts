@@ -88,6 +88,8 @@ export const REASONS = {
   STOPPING: { rpc: Code.Unavailable, http: 503 },
   SHORT_CODE_NOT_ALLOCATED: { rpc: Code.Unavailable, http: 503 },
   IDEMPOTENCY_NOT_GUARANTEED: { rpc: Code.Unavailable, http: 503 },
+  /** The DNS resolvers did not answer. RPCs only. Details: `hostname`. */
+  RESOLVERS_UNAVAILABLE: { rpc: Code.Unavailable, http: 503 },
   /** The code's custom domain is failing or gone. */
   DOMAIN_NOT_RESOLVED: { rpc: Code.Unavailable, http: 503 },
   /** The core or Postgres is unavailable or too slow. */

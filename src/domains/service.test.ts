@@ -169,7 +169,7 @@ test('resolvers that do not answer change nothing', async () => {
     dns.mode = 'answering';
   });
   expect(await refusal(domains.verifyDomain({ id: domain.id }))).toEqual({
-    reason: 'UNAVAILABLE',
+    reason: 'RESOLVERS_UNAVAILABLE',
     message: `The DNS resolvers did not answer for ${domain.hostname}; try again.`,
   });
   expect((await domains.listDomains({})).domains).toMatchObject([{ state: LIVE, problem: '' }]);

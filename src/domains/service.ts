@@ -68,7 +68,7 @@ export function domainsService(options: {
       const result = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
         if (!(error instanceof ResolversUnavailable)) throw error;
         const sentence = `The DNS resolvers did not answer for ${domain.hostname}; try again.`;
-        throw failure('UNAVAILABLE', sentence, {}, error);
+        throw failure('RESOLVERS_UNAVAILABLE', sentence, { hostname: domain.hostname }, error);
       });
       const updated = await applyDnsResult(
         orm,

@@ -14,6 +14,7 @@ export const code: typeof en = {
     widthRange: (least, most) => `Zwischen ${least} und ${most} mm.`,
     tooFine: 'Module unter 0,4 mm lassen sich schlecht scannen.',
     download: 'Herunterladen',
+    notInPlan: 'Ihr Tarif enthält keine PNG- und SVG-Dateien. Ein PDF hat denselben Code, für jede Größe.',
     svgHelp: 'Vektoren, für jede Größe.',
     test: 'Scan-URL öffnen',
     testHelp: 'Das Öffnen zählt als Scan.',

@@ -113,6 +113,8 @@ export const codes: typeof en = {
     newTarget: 'Neues Ziel',
     note: 'Grund',
     noteHelp: 'Steht danach im Verlauf jedes Codes.',
+    notInPlan:
+      'Ihr Tarif erlaubt nicht, die Ziele vieler Codes auf einmal zu ändern. Das Ziel jedes Codes lässt sich auf seiner Seite ändern.',
     tooManyTargets: (most) =>
       `Es lassen sich höchstens ${most} Ziele auf einmal ändern. Grenzen Sie die Auswahl mit Filtern ein.`,
   },

@@ -13,6 +13,7 @@ export const code = {
     widthRange: (least: string, most: string) => `Between ${least} and ${most} mm.`,
     tooFine: 'Modules below 0.4 mm are hard to scan.',
     download: 'Download',
+    notInPlan: 'Your plan does not include PNG and SVG files. A PDF has the same code, for any size.',
     svgHelp: 'Vectors, for any size.',
     test: 'Open the scan URL',
     testHelp: 'Opening it counts as a scan.',

@@ -113,6 +113,8 @@ export const codes = {
     newTarget: 'New target',
     note: 'Reason',
     noteHelp: 'Kept in the history of each code.',
+    notInPlan:
+      'Your plan does not include changing the targets of many codes at once. The target of each code can be changed on its page.',
     tooManyTargets: (most: string) =>
       `At most ${most} targets can be changed at a time. Narrow the selection with filters.`,
   },

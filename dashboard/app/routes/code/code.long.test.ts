@@ -3,7 +3,7 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -500,6 +500,13 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     expect(pdf.name).toBe(`${code.shortCode}.pdf`);
     // 40 mm, in points.
     expect(pdf.content.toString('latin1')).toContain('/MediaBox[0 0 113.3858 113.3858]');
+    const account = pages.client(AccountsService);
+    await account.updateAccount({ plan: Plan.FREE });
+    await choose('SVG');
+    await press(page, 'Download');
+    await page.getByText('Your plan does not include PNG and SVG files.').waitFor();
+    await account.updateAccount({ plan: Plan.BUSINESS });
+    await page.close();
   });
 
   test('describes the modules of a PDF only if it has a width', async () => {

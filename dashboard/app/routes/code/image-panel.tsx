@@ -12,6 +12,7 @@ import { Panel, Section } from '../../components/page.tsx';
 import { Select } from '../../components/select.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { encodedBy, nameOfCode } from '../../data/code-names.ts';
+import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -106,6 +107,7 @@ export function ImagePanel({ code }: { readonly code: Code }) {
 function useDownload(code: Code) {
   const transport = useTransport();
   const errorText = useErrorText();
+  const { code: texts } = useMessages();
   const [isPending, setPending] = useState(false);
   const download = async (format: ImageFormat, size: number) => {
     setPending(true);
@@ -114,7 +116,8 @@ function useDownload(code: Code) {
       const image = await callUnaryMethod(transport, ImagesService.method.renderImage, input);
       downloadFile(image.fileName, image.contentType, new Uint8Array(image.content));
     } catch (error) {
-      showToast(errorText(error), { kind: 'failed' });
+      const text = reasonOf(error) === 'FEATURE_NOT_IN_PLAN' ? texts.image.notInPlan : errorText(error);
+      showToast(text, { kind: 'failed' });
     } finally {
       setPending(false);
     }

@@ -8,6 +8,7 @@ import { Notice } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { type CodesFilter, refreshCodes } from '../../data/code-lists.ts';
 import { nameOfCode } from '../../data/code-names.ts';
+import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
@@ -69,7 +70,11 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
     await refresh();
   };
   const explanation = (failed: unknown) =>
-    failed instanceof RangeError ? bulk.tooManyTargets(format.number(MAX_TARGETS)) : errorText(failed);
+    failed instanceof RangeError
+      ? bulk.tooManyTargets(format.number(MAX_TARGETS))
+      : reasonOf(failed) === 'FEATURE_NOT_IN_PLAN'
+        ? bulk.notInPlan
+        : errorText(failed);
   const finish = (reached: BulkResult, isShown: boolean) => {
     const { changed, unchanged, failures } = reached;
     const isComplete = failures.length === 0 && reached.error === undefined;

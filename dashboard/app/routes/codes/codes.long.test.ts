@@ -3,7 +3,7 @@ import { Pool } from 'pg';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { decodeId, encodeId, newUuid } from '../../../../common/contract/ids.ts';
-import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodeState, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
@@ -239,6 +239,17 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
       await page.close();
     },
   );
+
+  test('says that the plan does not include new targets of many codes', async () => {
+    const account = pages.client(AccountsService);
+    await account.updateAccount({ plan: Plan.FREE });
+    const page = await pages.open('/codes');
+    await retargetVoucher(page, 'https://example.com/many');
+    await page.getByText('Your plan does not include changing the targets of many codes at once.').waitFor();
+    expect(await page.getByRole('alertdialog').getByRole('button', { name: 'Undo' }).count()).toBe(0);
+    await account.updateAccount({ plan: Plan.BUSINESS });
+    await page.close();
+  });
 
   test('takes back new targets only after all of them are set', async () => {
     const page = await pages.open('/codes');

@@ -35,6 +35,10 @@ describe.skipIf(!CHROMIUM)('domains', () => {
     await check.focus();
     await page.keyboard.press('Enter');
     await page.getByText('There is no TXT record at _signpost.menu.example.com yet.').waitFor();
+    dns.mode = 'broken';
+    await check.press('Enter');
+    await page.getByText('The DNS servers did not answer for menu.example.com').waitFor();
+    dns.mode = 'answering';
 
     const { domains } = await pages.client(DomainsService).listDomains({});
     dns.set('_signpost.menu.example.com', 'TXT', String(domains[0]?.txtValue));

@@ -356,8 +356,8 @@ export const DomainsService: GenService<{
     output: typeof AddDomainResponseSchema;
   },
   /**
-   * Looks up its DNS records now and updates its state. Errors: `not_found`; `unavailable` when the resolvers don't
-   * answer.
+   * Looks up its DNS records now and updates its state. Errors: `not_found`; `unavailable` RESOLVERS_UNAVAILABLE, with
+   * `hostname`, when the DNS resolvers don't answer.
    *
    * @generated from rpc signpost.domains.v1.DomainsService.VerifyDomain
    */
