@@ -11,6 +11,7 @@ import {
   Popover,
   Text,
 } from 'react-aria-components';
+import { foldedName } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
 import field from './field.module.css';
@@ -41,14 +42,14 @@ interface ComboBoxProps {
 export function ComboBox(props: ComboBoxProps) {
   const { label, value, onChange, names, onChoose = onChange, onKeyDown, onBlur, description, error } = props;
   const { common } = useMessages();
-  const wanted = value.trim().toLowerCase();
+  const wanted = foldedName(value);
   const offered: { readonly id: string }[] = [];
   for (const id of names) {
-    if (id.toLowerCase().includes(wanted)) offered.push({ id });
+    if (foldedName(id).includes(wanted)) offered.push({ id });
     if (offered.length === MAX_OFFERED) break;
   }
   // Once a name is complete, the list would only cover what comes below.
-  if (offered.length === 1 && offered[0]?.id.toLowerCase() === wanted) offered.pop();
+  if (offered.length === 1 && foldedName(offered[0]?.id ?? '') === wanted) offered.pop();
   return (
     <AriaComboBox
       allowsCustomValue

@@ -1,6 +1,6 @@
 import { X } from 'lucide-react';
 import { type KeyboardEvent, useMemo, useState } from 'react';
-import { MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
+import { foldedName, MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
 import { ComboBox } from './combo-box.tsx';
@@ -103,8 +103,8 @@ export function folderProblem(name: string): 'reserved' | 'tooLong' | undefined 
   return [...name.trim()].length > MAX_LABEL_CHARACTERS ? 'tooLong' : undefined;
 }
 
-/** Whether a name is in a list, as the core compares: without regard to case. */
+/** Whether a name is in a list, as the core compares. */
 function isAmong(names: readonly string[], name: string): boolean {
-  const wanted = name.trim().toLowerCase();
-  return names.some((each) => each.toLowerCase() === wanted);
+  const wanted = foldedName(name);
+  return names.some((each) => foldedName(each) === wanted);
 }

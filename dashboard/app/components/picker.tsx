@@ -11,6 +11,7 @@ import {
   Text,
 } from 'react-aria-components';
 import { useFormat } from '../data/format.ts';
+import { foldedName } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import field from './field.module.css';
 import menu from './menu.module.css';
@@ -47,9 +48,9 @@ export function Picker({ label, options, value, onChange, isMultiple, onCreate, 
   const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
-  const folded = wanted.toLocaleLowerCase();
-  const matching = options.filter((option) => option.label.toLocaleLowerCase().includes(folded));
-  const isNew = wanted !== '' && !options.some((option) => option.label.toLocaleLowerCase() === folded);
+  const folded = foldedName(wanted);
+  const matching = options.filter((option) => foldedName(option.label).includes(folded));
+  const isNew = wanted !== '' && !options.some((option) => foldedName(option.label) === folded);
   const shown: Option<string>[] = matching.slice(0, MAX_SHOWN);
   if (onCreate && isNew) shown.push({ id: CREATE, label: codes.filters.create(wanted) });
   const close = () => {

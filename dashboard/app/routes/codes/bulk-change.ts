@@ -8,6 +8,7 @@ import {
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
+import { foldedName } from '../../data/labels.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 
@@ -131,7 +132,8 @@ async function unchangedSince(
   const now = await readCodes(before.map(({ id }) => id));
   const has = ({ folder, targetUrl }: Code) => {
     if (change.kind === 'retarget') return targetUrl === change.url;
-    return change.folder === 'none' ? !folder : folder?.id === change.folder || folder?.name === change.folder;
+    if (change.folder === 'none' || !folder) return !folder && change.folder === 'none';
+    return folder.id === change.folder || foldedName(folder.name) === foldedName(change.folder);
   };
   const isBack = (found: Code, code: Code) =>
     change.kind === 'retarget' ? found.targetUrl === code.targetUrl : found.folder?.id === code.folder?.id;

@@ -287,6 +287,32 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await expect.poll(async () => (await codeOf('Voucher')).folder?.name).toBe('Bar');
   });
 
+  test('takes codes back out of a folder that has the typed name in another spelling', async () => {
+    const page = await pages.open('/codes?q=voucher');
+    await page.getByRole('checkbox', { name: 'Select Voucher' }).click();
+    const codes = pages.client(CodesService);
+    const [poster, before] = [await codeOf('Window poster'), await codeOf('Voucher')];
+    const move = page.getByRole('button', { name: 'Move to folder' });
+    await move.press('Enter');
+    await codes.updateCode({ id: poster.id, folder: 'Straße', updateMask: { paths: ['folder'] } });
+    await page.keyboard.type('STRASSE');
+    await page.getByRole('option', { name: 'Create “STRASSE”' }).click();
+    await page.getByText('1 code changed.').waitFor();
+    expect((await codeOf('Voucher')).folder?.name).toBe('Straße');
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('The change is undone.').waitFor();
+    expect((await codeOf('Voucher')).folder).toEqual(before.folder);
+    // Once the page knows the folder, it is found, and no other one is offered.
+    await comeBack(page);
+    await page.getByRole('checkbox', { name: 'Select Voucher' }).click();
+    await move.press('Enter');
+    await page.keyboard.type('STRASSE');
+    await page.getByRole('option', { name: 'Straße' }).waitFor();
+    expect(await page.getByRole('option').count()).toBe(1);
+    await codes.updateCode({ id: poster.id, updateMask: { paths: ['folder'] } });
+    await page.close();
+  });
+
   test('exports selected codes with the scans that the list shows, also if they are newer than the selection', async () => {
     const page = await pages.open('/codes');
     await page.getByRole('checkbox', { name: 'Select Voucher' }).click();

@@ -5,6 +5,7 @@ import { Button, IconButton } from '../../components/button.tsx';
 import { Menu } from '../../components/menu.tsx';
 import { Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
+import { foldedName } from '../../data/labels.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import type { Label, LabelKind } from './label-calls.ts';
@@ -29,8 +30,8 @@ export function LabelList({ kind, labels, search, onAction }: LabelListProps) {
   const format = useFormat();
   const mayChange = useMay('editor');
   const [isWhole, setWhole] = useState(false);
-  const wanted = search.trim().toLowerCase();
-  const matching = labels.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const wanted = foldedName(search);
+  const matching = labels.filter(({ name }) => foldedName(name).includes(wanted));
   const shown = isWhole ? matching : matching.slice(0, MAX_SHOWN);
   const title = kind === 'folder' ? texts.folders : texts.tags;
   const Icon = kind === 'folder' ? Folder : Tag;

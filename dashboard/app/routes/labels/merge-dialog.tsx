@@ -8,6 +8,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { foldedName } from '../../data/labels.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, merge } from './label-calls.ts';
 
@@ -27,7 +28,7 @@ export function MergeDialog({ kind, label, labels, into, onClose }: MergeDialogP
   const errorText = useErrorText();
   const [text, setText] = useState(into?.name ?? '');
   const others = labels.filter(({ id }) => id !== label.id);
-  const kept = others.find(({ name }) => name.toLowerCase() === text.trim().toLowerCase());
+  const kept = others.find(({ name }) => foldedName(name) === foldedName(text));
   const merging = useMutation({
     mutationFn: (target: Label) => merge(kind, label.id, target.id),
     onSettled: refreshCodes,

@@ -9,6 +9,7 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
+import { foldedName } from '../../data/labels.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
@@ -34,7 +35,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
     onSettled: refreshCodes,
   });
   const wanted = name.trim();
-  const other = labels.find(({ id, name }) => id !== label.id && name.toLowerCase() === wanted.toLowerCase());
+  const other = labels.find(({ id, name }) => id !== label.id && foldedName(name) === foldedName(wanted));
   const problem = wanted === '' ? 'missing' : folderProblem(wanted);
   const isReservedForFolders = problem === 'reserved' && kind === 'tag';
   const submit = async () => {
