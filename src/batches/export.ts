@@ -10,7 +10,7 @@ import type { ExportBatchRequest } from '../../proto/gen/signpost/batches/v1/bat
 import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
 import type { Database } from '../db/database.ts';
-import { joinUndeletedCode } from '../db/undeleted-code.ts';
+import { joinUndeletedCode } from '../db/look-up-code.ts';
 import { domainResolves } from '../domains/for-printing.ts';
 import { draw } from '../images/draw.ts';
 import { type Format, sizeOf } from '../images/drawing.ts';

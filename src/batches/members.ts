@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { first, statement } from '../../common/postgres/sql.ts';
 import type { Database } from '../db/database.ts';
-import { joinUndeletedCode } from '../db/undeleted-code.ts';
+import { joinUndeletedCode } from '../db/look-up-code.ts';
 import { BatchEntity } from './entities.ts';
 
 /** Index: batches_pkey. */

@@ -19,6 +19,7 @@ import {
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { scanUrl } from '../codes/code-row.ts';
 import type { Database } from '../db/database.ts';
+import { lookUpCode } from '../db/look-up-code.ts';
 import { batchMessage } from './batch-message.ts';
 import { BatchEntity, type BatchRowRecord } from './entities.ts';
 
@@ -53,9 +54,11 @@ const rowsOf = (status: RowStatus) =>
   statement<RowWithCode>(
     `batches_rows_${status}`,
     `select ${SHOWN_COLUMNS.map((name) => `r.${name}`).join(', ')}, c.short_code
-     from batch_rows r left join codes c on c.id = r.code_id and c.account_id = $5
-     where r.batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
-     order by r.index limit $3 offset $4`,
+     from (
+       select * from batch_rows r where batch_id = $1 and ($2::integer is not null) and ${CONDITIONS[status]}
+       order by index limit $3 offset $4
+     ) r left join ${lookUpCode('short_code', 'r.code_id', '$5')} c on true
+     order by r.index`,
   );
 
 /** The account's batch by its id `batch_…`. Fails with NOT_FOUND. Index: batches_pkey. */

@@ -9,11 +9,15 @@ import type { ChangedLabel } from './rename.ts';
 /** Index: code_tags_by_tag. */
 const deleteAssignments = statement('taxonomy_delete_assignments', 'delete from code_tags where tag_id = $1');
 
-/** Removes the first tag from codes that have both. Indexes: code_tags_by_tag, code_tags_pkey. */
+/**
+ * Removes the first tag from codes that have both. `offset 0` makes Postgres look up each code's other tag, whatever the
+ * statistics are. Indexes: code_tags_by_tag, code_tags_pkey.
+ */
 const deleteDuplicates = statement(
   'taxonomy_delete_duplicates',
   `delete from code_tags gone
-   where gone.tag_id = $1 and exists (select from code_tags kept where kept.code_id = gone.code_id and kept.tag_id = $2)`,
+   where gone.tag_id = $1
+     and exists (select from code_tags kept where kept.code_id = gone.code_id and kept.tag_id = $2 offset 0)`,
 );
 
 /**

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { first, statement } from '../../common/postgres/sql.ts';
-import { joinUndeletedCode } from '../db/undeleted-code.ts';
+import { joinUndeletedCode } from '../db/look-up-code.ts';
 import type { LabelKind } from './label-kinds.ts';
 
 /** Indexes: folders_pkey, tags_pkey. */

@@ -14,6 +14,7 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
+import { joinUndeletedCode } from '../db/look-up-code.ts';
 import { deleteLabel, mergeLabels } from './delete-and-merge.ts';
 import { FOLDER, type LabelKind, TAG } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
@@ -32,8 +33,8 @@ const FOLDER_COLUMNS = `
 
 /** Indexes: code_tags_by_tag, codes_pkey. */
 const TAG_COLUMNS = `
-  l.id, l.name, (select count(*) from code_tags ct join codes c on c.id = ct.code_id
-                 where ct.tag_id = l.id and c.account_id = l.account_id and c.deleted_at is null) as code_count`;
+  l.id, l.name, (select count(c.id) from code_tags ct ${joinUndeletedCode('id', 'ct.code_id', 'l.account_id')}
+                 where ct.tag_id = l.id) as code_count`;
 
 /**
  * Reads one label more than the page has, so that the caller knows whether another page follows. Sorting and limiting

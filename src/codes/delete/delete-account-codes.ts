@@ -41,8 +41,8 @@ const NULLABLE = listed(ERASED_COLUMNS.filter(({ nullable }) => nullable));
 const erase = statement<RoutedCode>(
   'codes_erase',
   `update codes set ${ASSIGNMENTS}, version = version + 1
-   where account_id = $1 and id in (
-     select id from codes
+   where (account_id, id) in (
+     select account_id, id from codes
      where account_id = $1 and deleted_at is not null and num_nonnulls(${NULLABLE}) > 0
      order by id limit ${MAX_CODES} for update
    )

@@ -5,8 +5,9 @@ import {
   CodeType,
   type ListCodesRequest,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { lookUpCode } from '../../db/look-up-code.ts';
 import { caseFolded } from '../../taxonomy/entities.ts';
-import { hasAnyTag } from '../../taxonomy/label-sql.ts';
+import { codesWithAnyTag } from '../../taxonomy/label-sql.ts';
 
 /**
  * What a list of codes selects. Each combination has its own statement, so that Postgres chooses the right index.
@@ -55,15 +56,23 @@ export function nameOfFilter({ state, type, folder, tags, cursor, search, order 
   return parts.join('_');
 }
 
+/** The codes among which a filter selects, for `from`: `c`, with those of tags looked up one by one. */
+export const codesOf = ({ tags }: Filter) =>
+  tags ? `(${codesWithAnyTag('$3')}) tagged cross join ${lookUpCode('*', 'tagged.code_id', '$1')} c` : 'codes c';
+
+/** The ids of these codes: where they come from, so that they are read in their order, and no more than the page has. */
+export const idOf = ({ tags }: Filter) => (tags ? 'tagged.code_id' : 'c.id');
+
 /** The order of a filter's list, for `order by`. */
-export const orderOf = ({ order }: Filter) => (order === 'newest' ? 'c.id desc' : 'c.id');
+export const orderOf = (filter: Filter) => `${idOf(filter)}${filter.order === 'newest' ? ' desc' : ''}`;
 
 /**
- * The condition on `codes c` that an index fulfils in the order of the list, so that nothing is sorted: codes_listed for
+ * The condition on `codesOf` that an index fulfils in the order of the list, so that nothing is sorted: codes_listed for
  * all codes, codes_in_folder for a folder, codes_deleted, codes_paused, and codes_not_dynamic for the other types.
  */
 export function indexedCondition(filter: Filter): string {
   const { state, type, folder, tags, cursor, search, order } = filter;
+  const id = idOf(filter);
   return [
     `c.account_id = $1 and c.deleted_at is ${state === 'deleted' ? 'not null' : 'null'}`,
     folder === 'none'
@@ -71,9 +80,9 @@ export function indexedCondition(filter: Filter): string {
       : folder === 'one'
         ? 'c.folder_id = $2::uuid'
         : '$2::uuid is null',
-    tags ? hasAnyTag('$3') : '$3::uuid[] is null',
-    cursor ? `c.id ${order === 'newest' ? '<' : '>'} $4::uuid` : '$4::uuid is null',
-    search === 'code' ? 'c.id = $5::uuid' : '$5::uuid is null',
+    ...(tags ? [] : ['$3::uuid[] is null']),
+    cursor ? `${id} ${order === 'newest' ? '<' : '>'} $4::uuid` : '$4::uuid is null',
+    search === 'code' ? `${id} = $5::uuid` : '$5::uuid is null',
     ...(state === 'paused' ? ['c.paused'] : []),
     ...(isTypeIndexed(filter) ? [`c.type = '${type}' and c.type <> 'dynamic'`] : []),
   ].join(' and ');

@@ -16,7 +16,16 @@ import { existingFolder, existingTags } from '../../taxonomy/resolve.ts';
 import { codeByShortCode } from '../code-lookups.ts';
 import { SCANNED_CODE_COLUMNS, type ScannedCodeRow, scannedCodeFrom } from '../code-row.ts';
 import { codeRows } from '../find-code.ts';
-import { type Filter, type FilterValues, filterOf, indexedCondition, nameOfFilter, orderOf } from './code-filter.ts';
+import {
+  codesOf,
+  type Filter,
+  type FilterValues,
+  filterOf,
+  idOf,
+  indexedCondition,
+  nameOfFilter,
+  orderOf,
+} from './code-filter.ts';
 import { testCodes } from './tested-codes.ts';
 
 /** What a page is: its rows, one more if another page follows, and the total. */
@@ -33,13 +42,13 @@ interface ReadPage {
  * if it is a stored counter.
  */
 export const pageStatement = (filter: Filter, skips: boolean) => {
-  const [where, order] = [indexedCondition(filter), orderOf(filter)];
-  const first = `(select c.id from codes c where ${where} order by ${order} limit 1 offset $7)`;
-  const from = skips ? ` and c.id ${filter.order === 'newest' ? '<=' : '>='} ${first}` : '';
+  const [codes, id, where, order] = [codesOf(filter), idOf(filter), indexedCondition(filter), orderOf(filter)];
+  const first = `(select ${id} from ${codes} where ${where} order by ${order} limit 1 offset $7)`;
+  const from = skips ? ` and ${id} ${filter.order === 'newest' ? '<=' : '>='} ${first}` : '';
   const total = countsAll(filter) ? `, (${countAll.text}) as total` : '';
   return statement<ScannedCodeRow & { readonly total?: string }>(
     `codes_page_${nameOfFilter(filter)}${skips ? '_skip' : ''}`,
-    `select ${SCANNED_CODE_COLUMNS}${total} from codes c where ${where}${from} order by ${order} limit $6 + 1`,
+    `select ${SCANNED_CODE_COLUMNS}${total} from ${codes} where ${where}${from} order by ${order} limit $6 + 1`,
   );
 };
 
@@ -54,7 +63,7 @@ const countAll = statement<{ total: string }>(
 const countFiltered = (filter: Filter) =>
   statement<{ total: string }>(
     `codes_count_${nameOfFilter(filter)}`,
-    `select count(*) as total from codes c where ${indexedCondition(filter)}`,
+    `select count(*) as total from ${codesOf(filter)} where ${indexedCondition(filter)}`,
   );
 
 /**

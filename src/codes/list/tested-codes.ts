@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { first, statement } from '../../../common/postgres/sql.ts';
 import {
+  codesOf,
   type Filter,
   type FilterValues,
   indexedCondition,
@@ -19,20 +20,22 @@ interface TestedRow {
 }
 
 /** Indexes: those of `indexedCondition`. */
-const test = (filter: Filter) =>
-  statement<TestedRow>(
+const test = (filter: Filter) => {
+  const direction = filter.order === 'newest' ? 'desc' : 'asc';
+  return statement<TestedRow>(
     `codes_test_${nameOfFilter(filter)}`,
     `with tested as materialized (
        select c.id, ${testedCondition(filter)} as matches
-       from codes c where ${indexedCondition(filter)} order by ${orderOf(filter)} limit ${MAX_TESTED}
+       from ${codesOf(filter)} where ${indexedCondition(filter)} order by ${orderOf(filter)} limit ${MAX_TESTED}
      )
-     select array(select c.id from tested c where matches order by ${orderOf(filter)} limit $7 + 1 offset $8) as ids,
+     select array(select id from tested where matches order by id ${direction} limit $7 + 1 offset $8) as ids,
        count(*) filter (where matches) as total,
        case when count(*) = ${MAX_TESTED} then
-         (select c.id from tested c order by ${orderOf(filter)} offset ${MAX_TESTED - 1})
+         (select id from tested order by id ${direction} offset ${MAX_TESTED - 1})
        end as last
      from tested`,
   );
+};
 
 /** The codes that match among those that were tested. */
 export interface TestedCodes {

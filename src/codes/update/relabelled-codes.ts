@@ -23,16 +23,17 @@ const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
  * Increments the versions of a label's codes and queues the codes for their announcement. A code that is queued already
  * is announced once for all its changes. Codes are locked in the order of their ids, as in `deleteAccountCodes`, so
  * that two transactions cannot deadlock; deleted ones too, so that a code that is restored meanwhile is either announced
- * here, or restored with its changed label. `labelled`: the condition for the codes of label $2.
+ * here, or restored with its changed label. `labelled`: locks the codes of label $2. Tags and codes are joined by the account
+ * as well: if the planner knew that it is $1, and had no statistics of it yet, it could read all its codes for each one.
  */
 const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
   statement(
     `codes_${field}_changed`,
     `with labelled as materialized (
-       select id, deleted_at from codes where account_id = $1 and ${labelled} order by id desc for no key update
+       ${labelled}
      ), changed as (
        update codes c set ${CHANGED} from labelled
-       where c.account_id = $1 and c.id = labelled.id and labelled.deleted_at is null
+       where c.account_id = labelled.account_id and c.id = labelled.id and labelled.deleted_at is null
        returning c.account_id, c.id
      ), recorded as (
        insert into relabelled_codes (${COLUMNS}) select account_id, id, array['${field}'] from changed
@@ -43,10 +44,20 @@ const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
   );
 
 /** Indexes: codes_filed, codes_pkey. */
-const folderChanged = labelChanged('folder', 'folder_id = $2');
+const folderChanged = labelChanged(
+  'folder',
+  `select account_id, id, deleted_at from codes where account_id = $1 and folder_id = $2
+   order by id desc for no key update`,
+);
 
 /** Indexes: code_tags_by_tag, codes_pkey. */
-const tagChanged = labelChanged('tags', 'id in (select code_id from code_tags where tag_id = $2)');
+const tagChanged = labelChanged(
+  'tags',
+  `select c.account_id, c.id, c.deleted_at
+   from (select $1::uuid as account_id, code_id from code_tags where tag_id = $2 offset 0) t
+   join codes c on c.account_id = t.account_id and c.id = t.code_id
+   order by c.id desc for no key update of c`,
+);
 
 /** Includes deleted codes, which may be restored. Index: codes_filed. */
 const moveToFolder = statement(

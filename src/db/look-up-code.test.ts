@@ -1,0 +1,118 @@
+import { create } from '@bufbuild/protobuf';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { cursors } from '../../common/contract/cursors.ts';
+import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { GetBatchRequestSchema, RowStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { CodeOrder, CodeState, CodeType, ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { freshDatabase } from '../../test/harness/database.ts';
+import { getBatch } from '../batches/read.ts';
+import { eraseDeletedCodes } from '../codes/delete/delete-account-codes.ts';
+import { listCodes } from '../codes/list/list-codes.ts';
+import { labelledCodes } from '../codes/update/relabelled-codes.ts';
+import { entities } from '../entities.ts';
+import { serviceClient } from '../rpc/service-client.fixture.ts';
+import { taxonomyService } from '../taxonomy/service.ts';
+import { openDatabase } from './database.ts';
+
+const PLATFORM = 'https://signpost.example';
+const CODES = 5_000;
+
+const database = await openDatabase((await freshDatabase()).url, 2, entities);
+afterAll(() => database.close());
+const { pool } = database;
+const [account, batch, ...tags] = [newUuid(), newUuid(), newUuid(), newUuid(), newUuid()];
+const tag = (nth: number) => encodeId('tag', tags[nth] ?? '');
+
+/** Accounts with one code each, which the statistics know, and then one with a batch, which they don't. */
+beforeAll(async () => {
+  await pool.query(`
+    alter table codes set (autovacuum_enabled = false);
+    alter table code_tags set (autovacuum_enabled = false);
+    alter table batch_rows set (autovacuum_enabled = false);
+    insert into accounts (id, name, plan) select gen_random_uuid(), 'One', 'free' from generate_series(1, 60);
+    insert into codes (account_id, id, type, short_code, target_url)
+      select id, gen_random_uuid(), 'dynamic', left(replace(id::text, '-', ''), 12), 'https://example.com' from accounts;
+    insert into tags (id, account_id, name) select gen_random_uuid(), id, 'a' from accounts;
+    insert into code_tags (code_id, tag_id) select c.id, t.id from codes c join tags t using (account_id);
+    analyze;
+    insert into accounts (id, name, plan) values ('${account}', 'Many', 'enterprise');
+    insert into code_counts (account_id, listed, live) values ('${account}', ${CODES}, ${CODES});
+    insert into tags (id, account_id, name) select id, '${account}', 't' || nth
+      from unnest('{${tags.join()}}'::uuid[]) with ordinality as t (id, nth);
+    insert into codes (account_id, id, type, short_code, target_url)
+      select '${account}', gen_random_uuid(), 'dynamic', 'many' || nth, 'https://example.com' from generate_series(1, ${CODES}) nth;
+    insert into code_tags (code_id, tag_id)
+      select c.id, t.id from codes c join tags t using (account_id) where account_id = '${account}';
+    insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
+      values ('${batch}', '${account}', '#000000', '#ffffff', ${CODES}, 0, 0);
+    insert into batch_rows (batch_id, index, target_url, code_id, tags)
+      select '${batch}', row_number() over (), target_url, id, '{}' from codes where account_id = '${account}'`);
+});
+
+/** The plans of the statements that `work` runs, by name. */
+async function plansOf(work: () => Promise<unknown>): Promise<Map<string, string>> {
+  const query = vi.spyOn(Client.prototype, 'query');
+  await work();
+  const calls = query.mock.calls.map(
+    ([what]) => what as unknown as { name?: string; text: string; values?: unknown[] },
+  );
+  query.mockRestore();
+  const plans = new Map<string, string>();
+  for (const { name, text, values } of calls) {
+    if (name === undefined) continue;
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`explain (costs off) ${text}`, values);
+    plans.set(name, rows.map((row) => row['QUERY PLAN']).join('\n'));
+  }
+  return plans;
+}
+
+/** Such a plan compares each row with all codes or tags of the account: with the 25,000 of a batch that takes minutes. */
+const COMPARES_ALL = /Join Filter|Materialize/;
+
+async function expectLookUps(work: () => Promise<unknown>, ...names: string[]): Promise<void> {
+  const plans = await plansOf(work);
+  expect([...plans.keys()]).toEqual(expect.arrayContaining(names));
+  expect([...plans].filter(([, plan]) => COMPARES_ALL.test(plan))).toEqual([]);
+}
+
+test.each([RowStatus.UNSPECIFIED, RowStatus.CREATED])('the rows of a new batch, status %i', async (status) => {
+  const request = create(GetBatchRequestSchema, { id: encodeId('batch', batch), limit: 500, offset: 4_000, status });
+  await expectLookUps(() => getBatch(database, PLATFORM, account, request), `batches_rows_${status}`);
+});
+
+test('lists of the codes with some tags', async () => {
+  const pages = cursors(Buffer.alloc(32)).byId;
+  const list = (request: object) =>
+    listCodes(
+      { pool, platformUrl: PLATFORM, cursors: pages },
+      account,
+      create(ListCodesRequestSchema, { tags: ['t1', 't2'], limit: 100, ...request }),
+    );
+  await expectLookUps(async () => {
+    const { nextCursor } = await list({});
+    await list({ cursor: nextCursor });
+    await list({ offset: 4_000, order: CodeOrder.OLDEST });
+    await list({ search: 'example', type: CodeType.DYNAMIC, state: CodeState.ACTIVE });
+  }, 'codes_count_live_any_any_tags_start_none_newest');
+});
+
+test('listing, renaming, merging and deleting tags', async () => {
+  const service = taxonomyService({ database, cursors: cursors(Buffer.alloc(32)).byName, codes: labelledCodes });
+  const client = serviceClient(TaxonomyService, service, { id: account });
+  await expectLookUps(
+    async () => {
+      await client.listTags({});
+      await client.renameTag({ id: tag(0), name: 'renamed' });
+      await client.mergeTags({ id: tag(0), into: tag(1) });
+      await client.deleteTag({ id: tag(2) });
+    },
+    ...['taxonomy_list_tags', 'taxonomy_one_tag', 'codes_tags_changed', 'taxonomy_delete_duplicates'],
+  );
+});
+
+test('erasing the codes of a closed account', async () => {
+  await pool.query('update codes set deleted_at = now() where account_id = $1', [account]);
+  await expectLookUps(() => eraseDeletedCodes(pool, account), 'codes_erase');
+});
