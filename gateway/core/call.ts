@@ -2,10 +2,14 @@ import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type Incom
 import { Code, ConnectError } from '@connectrpc/connect';
 import { validateResponse, validateTrailer } from '@connectrpc/connect/protocol-grpc';
 import type { Http2SessionManager } from '@connectrpc/connect-node';
+import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
 
-/** Larger than any page of codes and any image. */
-const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+/**
+ * Larger than any page and any image: a row has up to `MAX_ROWS_BYTES`, and a NUL in an invalid one is stored as a character of
+ * three bytes.
+ */
+const MAX_MESSAGE_BYTES = 4 * MAX_ROWS_BYTES;
 
 /** The flag and length before each message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const PREFIX_BYTES = 5;

@@ -37,7 +37,6 @@ export async function serveGrpc(options: ServerOptions): Promise<Listening> {
   grpc.setLogVerbosity(grpc.logVerbosity.NONE);
   const server = new grpc.Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': MAX_STREAMS,
     'grpc.keepalive_permit_without_calls': 1,
     // Statistics of calls and connections that nothing reads.

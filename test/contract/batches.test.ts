@@ -1,8 +1,11 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { BatchJson } from '../../common/contract/batch-json.ts';
+import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type Account, contract, type Failure, type One, type Page } from './client.ts';
+import { internal } from './internal.ts';
 
 const api = contract();
 
@@ -393,6 +396,18 @@ describe('GET /api/v1/batches/{id}', () => {
     for (const id of [body.data.id, 'batch_01kagcpn9te5gvjxq1rmm30w4h', 'nonsense', '%00']) {
       expect((await account.call('GET', `/batches/${id}`)).status).toBe(404);
     }
+  });
+
+  test('rows that are larger than the message with which an internal caller sent them', async () => {
+    const account = await api.account();
+    const batches = internal(api.signpost, BatchesService, account.id);
+    // A NUL is shown as a character of three bytes.
+    const length = MAX_ROWS_BYTES / 2;
+    const { batch } = await batches.createBatch({ rows: [{ name: '\0'.repeat(length) }] });
+    const { data } = await read(account, batch?.id ?? '');
+    expect(data.rows.map(({ name, reason }) => [name?.length, reason])).toEqual([
+      [length, 'name: must not contain the NUL character.'],
+    ]);
   });
 
   test('a deleted code stays on its row', async () => {
