@@ -53,3 +53,22 @@ test('an account that can’t be cleared does not hold up others that are due', 
   await expect(cleanup.sweep()).rejects.toThrow('the archive can’t be read');
   expect(cleared).toEqual([other]);
 });
+
+test('an account is cleared again after a minute, then as long as it has been closed, at most a day, for 35 days', async () => {
+  const hours = [0, 2, 300, 850];
+  const ids = hours.map(() => newUuid());
+  await pool.query(
+    `insert into accounts (id, name, plan, closed_at, delete_data, clear_at)
+     select id, 'Test', 'business', now() - hours * interval '1 hour', true, now()
+     from unnest($1::uuid[], $2::integer[]) as account (id, hours)`,
+    [ids, hours],
+  );
+  const cleanup = createAccountCleanup(pool, { stop: [], erase: [] });
+  for (const id of ids) await cleanup.clear(id);
+  const { rows } = await pool.query<{ minutes: number | null }>(
+    `select round(extract(epoch from clear_at - now()) / 60)::integer as minutes from accounts
+     where id = any($1) order by closed_at desc`,
+    [ids],
+  );
+  expect(rows.map(({ minutes }) => minutes)).toEqual([1, 120, 1_440, null]);
+});

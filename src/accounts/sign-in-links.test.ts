@@ -117,6 +117,9 @@ describe('a sign-in link', () => {
     await pool.query(expire, [decodeId('mbr', member?.id ?? '')]);
     expect(await redeem(expired)).toBe('NOT_FOUND');
 
+    const { token: renewed } = await link();
+    expect(await redeem(renewed)).toBe('succeeded');
+
     const { token: removed } = await link();
     await accounts.removeMember({ id: member?.id ?? '' });
     expect(await redeem(removed)).toBe('NOT_FOUND');

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { createClient, createRouterTransport } from '@connectrpc/connect';
 import pg from 'pg';
@@ -6,10 +6,11 @@ import { pino } from 'pino';
 import { afterAll, expect, test } from 'vitest';
 import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
-import { EVENTS } from '../../common/log/topics.ts';
+import { EVENTS, ROUTES } from '../../common/log/topics.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
+import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { compareEvents } from './audit.ts';
+import { compareEvents, compareRoutes } from './audit.ts';
 import { eventsService } from './service.ts';
 
 const ROWS = 30;
@@ -39,6 +40,23 @@ test('large records are compared a few at a time, each of them once', async () =
   expect(pages.flat()).toEqual(Array.from({ length: ROWS }, (_, index) => String(index + 1)));
   expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(10);
   expect(keptFrom).toBeInstanceOf(Date);
+});
+
+test('a route is found if the log has it or a newer one of its key', async () => {
+  await log.ensureTopics([ROUTES]);
+  const route = (version: bigint) => Buffer.from(toBinary(RouteSchema, create(RouteSchema, { version })));
+  await log.publish(ROUTES.name, [{ key: 'a', value: route(2n) }]);
+  await pool.query(
+    `insert into outbox (topic, key, headers, value) select $1, key, '{}', value
+     from unnest($2::text[], $3::bytea[]) as route (key, value)`,
+    [ROUTES.name, ['a', 'a', 'a', 'b'], [1n, 2n, 3n, 1n].map(route)],
+  );
+  await pool.query('update outbox_position set last = (select max(id) from outbox)');
+  const found: boolean[] = [];
+  await compareRoutes({ pool, log, since: 0, signal: AbortSignal.timeout(60_000) }, (rows) => {
+    found.push(...rows.map((row) => row.found));
+  });
+  expect(found).toEqual([true, true, false, false]);
 });
 
 const clientOf = (of: Log) =>

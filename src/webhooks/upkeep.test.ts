@@ -50,6 +50,11 @@ test('secrets sealed with the former key are sealed with the current one, so tha
   const { rows } = await pool.query('select secret, former_secret from webhook_endpoints where id = $1', [id]);
   const { open } = sealWith(key);
   expect([open(id, rows[0].secret), open(id, rows[0].former_secret)]).toEqual([secret, added.secret]);
+  // The former secret alone.
+  await pool.query('update webhook_endpoints set former_secret = $2 where id = $1', [id, seal.seal(id, added.secret)]);
+  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
+  const { rows: again } = await pool.query('select former_secret from webhook_endpoints where id = $1', [id]);
+  expect(open(id, again[0].former_secret)).toBe(added.secret);
 });
 
 test('a secret that can’t be decrypted is logged, and the others are re-encrypted', async () => {

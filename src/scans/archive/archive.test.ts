@@ -114,6 +114,30 @@ test('reading scans fails if a month is archived before all of it was read, and 
   expect(await Array.fromAsync(readScanPages(database.pool, { ...window, from: at(3), to: at(4) }))).toEqual([]);
 });
 
+test('a scan of the latest month that can be archived is not recorded again', async () => {
+  const scanned = newScannedCode();
+  const today = new Date();
+  const records = scansOf(scanned, Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 2, 15), 3);
+  await handle(records);
+  await archive('table');
+  expect(await hotRows(scanned)).toBe(0);
+  await deliver(records);
+  expect(await total(scanned)).toBe(3);
+});
+
+test('a deletion that is requested again applies to scans up to then, those that arrive later included', async () => {
+  const scanned = newScannedCode();
+  await deleteAccountScans(database.pool, folder, scanned.accountId);
+  const between = Date.now();
+  await handle([scanRecord(scanned, { at: between })]);
+  expect(await total(scanned)).toBe(1);
+  await requestDeletion(database.pool, scanned.accountId);
+  await finishDeletions(database.pool, folder);
+  expect(await total(scanned)).toBe(0);
+  await handle([scanRecord(scanned, { at: between })]);
+  expect(await total(scanned)).toBe(0);
+});
+
 describe.each(['table', 'file'] as const)('a month that is archived to a %s', (to) => {
   test('leaves the hot table, and neither totals nor breakdowns shrink', async () => {
     const scanned = newScannedCode();

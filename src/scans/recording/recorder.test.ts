@@ -313,9 +313,14 @@ test('records that cannot be decoded become dead letters with a reason, and the 
     scanRecord(scanned, { accountId: '' }),
     scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
     scanRecord(scanned, { at: Date.now() + 2 * DAY_MS }),
+    scanRecord(scanned, { targetVersion: 2 ** 31 }),
+    scanRecord(scanned, { targetVersion: 1, targetRule: 2 ** 15 }),
+    scanRecord(scanned, { targetVersion: 1, targetVariant: 'v'.repeat(33) }),
+    scanRecord(scanned, { targetVersion: 1, targetVariant: 'line\nbreak' }),
   ];
-  await handle([...bad, scanRecord(scanned)]);
-  expect(await total(scanned)).toBe(1);
+  const largest = { targetVersion: 2 ** 31 - 1, targetRule: 2 ** 15 - 1, targetVariant: 'v'.repeat(32) };
+  await handle([...bad, scanRecord(scanned), scanRecord(scanned, largest)]);
+  expect(await total(scanned)).toBe(2);
   expect(log.published.map(({ topic }) => topic)).toEqual([SCANS_DEAD_LETTERS.name]);
   const deadLetters = log.published[0]?.records ?? [];
   const scans = deadLetters.slice(2).map(({ value }) => fromBinary(ScanSchema, value ?? new Uint8Array()));
@@ -326,7 +331,7 @@ test('records that cannot be decoded become dead letters with a reason, and the 
       return { ...scan, address: '', referrer: '', language: '' };
     }),
   );
-  expect(new Set(deadLetters.map(({ headers }) => headers?.reason)).size).toBe(7);
+  expect(new Set(deadLetters.map(({ headers }) => headers?.reason)).size).toBe(8);
 });
 
 const brokers = inject('kafkaBrokers');

@@ -28,7 +28,9 @@ test('cores create the salts of today and tomorrow once, a different one each da
 
 test("yesterday's salt is destroyed two hours into the day, and the day's visitors are deleted", async () => {
   await makeSalts(database.pool, NOON);
-  await database.pool.query(`insert into scan_visitors values ('2026-05-05', gen_random_uuid(), 1)`);
+  await database.pool.query(
+    `insert into scan_visitors select '2026-05-05', gen_random_uuid(), 1 from generate_series(1, 20001)`,
+  );
   const midnight = NOON + DAY_MS / 2;
 
   await destroySalts(database.pool, midnight + 2 * HOUR_MS - 1);

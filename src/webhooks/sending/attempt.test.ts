@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { Agent } from 'undici';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../../../local/free-port.ts';
 import { ACCEPT, HANG, type Responder, startReceiver } from '../receiver.fixture.ts';
 import { newSecret } from '../signature.ts';
@@ -99,6 +99,22 @@ test('an attempt without a response fails at the time limit', async () => {
   const { outcome } = await sendTo(HANG, { timeoutMs: 200 });
   expect(outcome).toMatchObject({ status: null, response: 'The endpoint did not respond in time.' });
   expect(outcome?.latencyMs).toBeGreaterThanOrEqual(199);
+});
+
+test('the time limit is 15 seconds', async () => {
+  const received = Promise.withResolvers<void>();
+  const receiver = await startReceiver(() => received.resolve());
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const request = { url: receiver.url, secrets, id: 'evt_1', at: new Date(), body };
+  const settled = vi.fn();
+  const outcome = attempt(agent, request, { stop: new AbortController().signal });
+  outcome.then(settled);
+  await received.promise;
+  await vi.advanceTimersByTimeAsync(14_999);
+  expect(settled).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(await outcome).toMatchObject({ response: 'The endpoint did not respond in time.' });
 });
 
 test('a 2xx response with an unfinished body is a success, with the body that arrived in time', async () => {
