@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
@@ -63,4 +64,13 @@ test.each([
   const [connection] = await accepted;
   await once(connection, 'close');
   expect(countRefusal.mock.calls).toEqual([['unread_answers']]);
+});
+
+test('while it stops, each connection is closed after its response', async () => {
+  const { socket } = await connected({
+    api: { handle: (_, response) => void response.end('late') },
+    isStopping: () => true,
+  });
+  socket.write(CALL);
+  expect(await text(socket)).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n.*late$/is);
 });

@@ -24,6 +24,8 @@ const calls = new EventEmitter();
 /** Lets the core answer a call. */
 let answer = Promise.withResolvers<void>();
 let port: number;
+/** Whether the core rejects the key, although it was valid before. */
+let isRevoked = false;
 /** The attributes of all measurements. */
 const measured: Attributes[] = [];
 
@@ -53,7 +55,10 @@ beforeAll(async () => {
         },
       });
       services.service(CodesService, {
-        getCode: (_, { signal }) => slow(signal),
+        getCode(_, { signal }) {
+          if (isRevoked) throw failure('UNAUTHENTICATED', 'The API key is invalid.');
+          return slow(signal);
+        },
         createCode: (_, { signal }) => slow(signal),
       });
     },
@@ -147,4 +152,13 @@ test('a caller that disconnects while a wrong key is checked has failed to authe
   await vi.waitFor(() => expect(ofRequests()).toMatchObject([{ 'http.response.status_code': 499 }]));
   const [response] = await once(ask('GET', `/qr-codes/qr_${UUID}`, undefined, 'Bearer sk_live_c'), 'response');
   expect(response.statusCode).toBe(429);
+});
+
+test('a key that was valid lately is limited like any other once the core has rejected it', async () => {
+  isRevoked = true;
+  const statusOf = async () => {
+    const [response] = await once(ask('GET', `/qr-codes/qr_${UUID}`), 'response');
+    return response.resume().statusCode;
+  };
+  expect([await statusOf(), await statusOf()]).toEqual([401, 429]);
 });

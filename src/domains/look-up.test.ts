@@ -61,6 +61,14 @@ test('a cycle of CNAMEs ends', async () => {
   expect(await check('live')).toMatchObject({ resolves: false });
 });
 
+test('of a chain of CNAMEs only the first eight are followed', async () => {
+  const names = [hostname, ...Array.from({ length: 8 }, (_, hop) => `${hop}.${hostname}`), 'sign.example'];
+  for (const [hop, name] of names.entries()) if (hop < 9) dns.set(name, 'CNAME', `${names[hop + 1]}`);
+  expect(await check('live')).toMatchObject({ resolves: false });
+  dns.set(hostname, 'CNAME', `1.${hostname}`);
+  expect(await check('live')).toMatchObject({ resolves: true });
+});
+
 test('addresses resolve to the platform when all of them are the platform’s', async () => {
   dns.set(hostname, 'A', '192.0.2.10');
   expect(await check('live')).toMatchObject({ resolves: true, problem: '' });

@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import kafkajs from 'kafkajs';
 import pg from 'pg';
 import { pino } from 'pino';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { openKafkaLog } from '../../../common/log/kafka.ts';
 import { openPostgresLog } from '../../../common/log/postgres.ts';
@@ -104,7 +104,7 @@ test.each([
   ]);
 });
 
-test('the table contains the whole topic although a restore has raised the ends of partitions beyond their records', async () => {
+test('although a restore has raised the ends of partitions beyond their records, the table contains the whole topic, and later changes are measured', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-follow-'));
   const table = openRouteTable(folder, logger);
   const { url } = await freshDatabase();
@@ -120,8 +120,11 @@ test('the table contains the whole topic although a restore has raised the ends 
   await log.ensureTopics([ROUTES]);
   await log.publish(ROUTES.name, inOnePartition([['aaaaaaa', 1]]));
   await client.query('update log_partitions set next = next + 1000');
-  const follower = followRoutes({ log, table, logger });
+  const onChange = vi.fn();
+  const follower = followRoutes({ log, table, logger, onChange });
   onTestFinished(() => follower.stop());
   await expect.poll(() => follower.status().complete, EVENTUALLY).toBeDefined();
   expect(table.code('aaaaaaa')).toBeDefined();
+  await log.publish(ROUTES.name, inOnePartition([['bbbbbbb', 1]]));
+  await expect.poll(() => onChange.mock.lastCall, EVENTUALLY).toEqual([expect.any(Number)]);
 });

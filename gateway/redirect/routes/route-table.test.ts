@@ -72,6 +72,13 @@ test('a change is visible at once, and still after a restart', async () => {
   expect(table.code('abcdefg')?.targetUrl).toBe('https://one.example');
 });
 
+test('a change is visible also to look-ups that share their snapshot with one right before it', async () => {
+  await table.apply(host(1n, false));
+  setImmediate(() => table.customDomain('go.example.com'));
+  await table.apply(host(2n, true));
+  expect(table.customDomain('go.example.com')?.removed).toBe(true);
+});
+
 test('the higher version wins, in whatever order they arrive', async () => {
   await table.apply(code(3n, 'https://three.example'));
   await table.advance([code(2n, 'https://two.example')], START);

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { ROUTED_COLUMNS, type RoutedCode, routeOf } from '../../../common/contract/route.ts';
 import { SHORT_CODE } from '../../../common/contract/short-code.ts';
+import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { AttemptLimit } from '../../http/address-limits.ts';
@@ -65,7 +66,7 @@ export function lookUpUnknownCodes(
   const pool = readOnlyPool(databaseUrl, CONNECTIONS, logger);
   const waiting = new Map<string, LookUp>();
   const inFlight = new Map<string, LookUp>();
-  const missing = new Map<string, number>();
+  const missing = new BoundedMap<string, number>(MAX_MISSING, MAX_MISSING);
   let statements = 0;
   // Throttled: while Postgres is unavailable, every scan of an unknown code fails.
   const logFailure = throttledReport(LOG_MS, (failed, { message }: Error) => {
@@ -113,18 +114,14 @@ export function lookUpUnknownCodes(
 
   function recordMissing(shortCode: string, address: string): void {
     limit.count(address);
-    if (missing.size >= MAX_MISSING) missing.clear();
-    missing.set(shortCode, performance.now() + MISSING_MS);
+    missing.set(shortCode, performance.now() + MISSING_MS, 1);
   }
 
   return {
     async find(shortCode, address) {
       if (!SHORT_CODE.test(shortCode)) return undefined;
       const until = missing.get(shortCode);
-      if (until !== undefined) {
-        if (until > performance.now()) return undefined;
-        missing.delete(shortCode);
-      }
+      if (until !== undefined && until > performance.now()) return undefined;
       const existing = inFlight.get(shortCode) ?? waiting.get(shortCode);
       if (existing) return existing.promise;
       const seconds = limit.waitOf(address);

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { keepShipped, shippedSegmentsIn } from './shipped-segments.ts';
 
@@ -82,6 +83,18 @@ test('while the disk is nearly full the oldest are removed, and that is logged',
   } finally {
     execFileSync('umount', [disk]);
   }
+});
+
+test('a segment is synced to disk before it is kept', () => {
+  const synced: string[] = [];
+  vi.spyOn(fs, 'fsyncSync').mockImplementation((file) => void synced.push(fs.readFileSync(file, 'utf8')));
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+  keep(2).take(segment('0', '000000000000001', 0));
+  expect(synced).toEqual(['000000000000001']);
 });
 
 test('a segment that can’t be kept is deleted', () => {
