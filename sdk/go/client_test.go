@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -235,6 +236,26 @@ func TestEmptyIdempotencyKeys(t *testing.T) {
 	for _, err := range client.Batches.CreateAll(t.Context(), batch, 0, empty) {
 		expect(t, err != nil && strings.Contains(err.Error(), "must not be empty"), true)
 	}
+}
+
+// A batch has as many rows as fit into 3,500,000 bytes.
+func TestBatchesOfManyBytes(t *testing.T) {
+	var sent []int
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		sent = append(sent, len(must(io.ReadAll(request.Body))))
+		fmt.Fprint(response, `{"data":{"id":"batch_x"}}`)
+	}))
+	defer server.Close()
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+	row := signpost.BatchRowInput{TargetURL: target, Name: strings.Repeat("ü", 200)}
+	batch := signpost.CreateBatchRequest{Rows: slices.Repeat([]signpost.BatchRowInput{row}, 10_000)}
+	for created, err := range client.Batches.CreateAll(t.Context(), batch, 0) {
+		expect(t, err, nil)
+		expect(t, created.ID, "batch_x")
+	}
+	rowBytes := (sent[0] + sent[1]) / len(batch.Rows)
+	expect(t, len(sent), 2)
+	expect(t, sent[0] <= 3_500_000 && sent[0]+rowBytes+1 > 3_500_000, true)
 }
 
 func TestInvalidAddresses(t *testing.T) {

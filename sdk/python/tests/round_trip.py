@@ -303,10 +303,13 @@ def growing_lists() -> None:
 
 
 def splitting() -> None:
-    """Any `rows_per_batch` below 1 stands for the limit of the API."""
+    """Any `rows_per_batch` below 1 stands for the limit of the API. A batch has as many rows as fit into 3,500,000 bytes."""
     sizes = []
+    sent = 0
 
     def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal sent
+        sent = len(request.content)
         sizes.append(len(json.loads(request.content)["rows"]))
         return httpx.Response(400, json={"error": "No."})
 
@@ -318,6 +321,12 @@ def splitting() -> None:
         except signpost.BadRequestError:
             pass
     assert sizes == [25_000, 25_000]
+    long: signpost.params.BatchRowInput = {"target_url": TARGET, "name": "ü" * 200}
+    try:
+        next(client.batches.create_all([long] * 25_000))
+    except signpost.BadRequestError:
+        pass
+    assert sent <= 3_500_000 < sent / sizes[-1] * (sizes[-1] + 1)
 
 
 def new_values() -> None:
