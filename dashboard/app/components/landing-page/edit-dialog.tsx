@@ -5,7 +5,6 @@ import { useRef, useState } from 'react';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { refreshCodes } from '../../data/code-lists.ts';
-import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { transport } from '../../data/transport.ts';
 import { useUndo } from '../../data/use-undo.ts';
@@ -15,6 +14,7 @@ import { Actions, Dialog } from '../dialog.tsx';
 import { focusFirstInvalid } from '../focus.ts';
 import { ConfirmDiscard, LeaveGuard } from '../leave-guard.tsx';
 import { Notice } from '../page.tsx';
+import { SaveFailed } from '../save-failed.tsx';
 import { showToast } from '../toasts.tsx';
 import { LandingPageEditor } from './editor.tsx';
 import { landingPageProblems } from './problems.ts';
@@ -47,7 +47,6 @@ async function savePage(
 export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
-  const errorText = useErrorText();
   const undo = useUndo();
   const [initial] = useState(() => code.landingPage ?? create(LandingPageSchema));
   const [page, setPage] = useState(initial);
@@ -94,7 +93,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
           onChange={setPage}
           errors={wasSent ? { ...Object.fromEntries(fieldErrors(save.error, common.invalid)), ...problems } : {}}
         />
-        {save.isError && <Notice look="danger">{errorText(save.error)}</Notice>}
+        {save.isError && <SaveFailed code={code} error={save.error} onRestored={save.reset} />}
         {replaced !== initial && <Notice look="danger">{landingPage.conflict}</Notice>}
         <Actions>
           <Button onPress={onClose}>{common.cancel}</Button>

@@ -16,6 +16,8 @@ export const codes: typeof en = {
     state: 'Zustand',
     changed: 'Geändert',
   },
+  deletedMeanwhile:
+    'Der Code wurde inzwischen gelöscht. Ihre Eingaben lassen sich speichern, sobald er wiederhergestellt ist.',
   unnamed: 'Ohne Namen',
   scanUrl: 'Scan-URL',
   hasRules: 'Zuerst entscheiden Regeln',

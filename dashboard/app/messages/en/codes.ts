@@ -15,6 +15,7 @@ export const codes = {
     state: 'State',
     changed: 'Changed',
   },
+  deletedMeanwhile: 'The code has been deleted meanwhile. What you have entered can be saved once it is restored.',
   unnamed: 'No name',
   scanUrl: 'scan URL',
   hasRules: 'Rules decide first',

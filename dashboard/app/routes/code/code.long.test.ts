@@ -433,6 +433,10 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).press('Enter');
     await page.getByText('This code is deleted.').waitFor();
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
+    await page.reload();
+    await press(page, 'Restore');
+    await page.getByRole('button', { name: 'More' }).waitFor();
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
     await page.getByRole('main').getByRole('link', { name: 'All codes' }).press('Enter');
     await page.waitForURL('**/codes');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
@@ -539,6 +543,32 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByText('New name is restored.').waitFor();
     const { code: restored } = await pages.client(CodesService).getCode({ id: code.id });
     expect(restored).toMatchObject({ name: 'New name', paused: true });
+  });
+
+  test('keeps what was entered when another person deletes the code, and saves it once that is restored', async () => {
+    const codes = pages.client(CodesService);
+    const code = await newCode('Deleted meanwhile');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/entered');
+    await codes.deleteCode({ id: code.id });
+    await press(page, 'Save target');
+    await page.getByText('The code has been deleted meanwhile.').waitFor();
+    await comeBack(page);
+    await page.getByText('This code is deleted.').waitFor();
+    expect(await url.inputValue()).toBe('https://example.com/entered');
+    await page.getByRole('button', { name: 'Restore' }).last().press('Enter');
+    await page.getByText('The code has been deleted meanwhile.').waitFor({ state: 'detached' });
+    await press(page, 'Save target');
+    await page.getByText('Saved as version 2.').waitFor();
+    expect((await targetOf(code))?.targetUrl).toBe('https://example.com/entered');
+    // Without anything entered, nothing is offered but to restore it.
+    await codes.deleteCode({ id: code.id });
+    await page.reload();
+    await page.getByText('This code is deleted.').waitFor();
+    expect(await page.getByRole('button', { name: 'Change target' }).count()).toBe(0);
+    await page.close();
   });
 
   test('shows scans as they arrive, also in a browser whose clock is wrong', async () => {

@@ -1,10 +1,11 @@
 import { Link, useParams } from '@tanstack/react-router';
 import { ArrowLeft, Ellipsis, Pause, Pencil, Play, RotateCcw, Trash2 } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
+import { catchFocus } from '../../components/focus.ts';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Menu } from '../../components/menu.tsx';
@@ -29,7 +30,7 @@ export function CodePage() {
   const { codeId } = useParams({ from: '/codes/$codeId' });
   const { shell } = useMessages();
   const { code, error, retry } = useCode(codeId);
-  if (code) return code.deletedAt ? <Deleted code={code} /> : <Loaded key={codeId} code={code} />;
+  if (code) return <Loaded key={codeId} code={code} />;
   return (
     <Page title={shell.nav.codes} subtitle={<BackLink />}>
       {error ? <LoadFailed error={error} retry={retry} /> : <Loading />}
@@ -37,12 +38,17 @@ export function CodePage() {
   );
 }
 
+/**
+ * A code. All that can be done with a deleted one is to restore it; a form that was open when another person deleted it
+ * stays, with what was entered.
+ */
 function Loaded({ code }: { readonly code: Code }) {
   const { codes, code: texts, common } = useMessages();
   const mayEdit = useMay('editor');
   const actions = useCodeActions();
   const [dialog, setDialog] = useState<'rename' | 'delete'>();
   const isStatic = code.type === CodeType.STATIC;
+  const isDeleted = code.deletedAt !== undefined;
   const close = () => setDialog(undefined);
   return (
     <Page
@@ -51,11 +57,12 @@ function Loaded({ code }: { readonly code: Code }) {
         <div className={styles.subtitle}>
           <BackLink />
           <CodeState code={code} />
-          {!isStatic && <Copyable text={code.scanUrl} what={codes.scanUrl} href={code.scanUrl} />}
+          {!isStatic && !isDeleted && <Copyable text={code.scanUrl} what={codes.scanUrl} href={code.scanUrl} />}
         </div>
       }
       actions={
-        mayEdit && (
+        mayEdit &&
+        !isDeleted && (
           <>
             {!isStatic && (
               <Button icon={code.paused ? Play : Pause} onPress={() => void actions.setPaused(code, !code.paused)}>
@@ -81,18 +88,21 @@ function Loaded({ code }: { readonly code: Code }) {
         )
       }
     >
-      <div className={styles.columns}>
-        <div className={styles.side}>
-          <ImagePanel code={code} />
-          <div className={styles.details}>
-            <DetailsPanel code={code} />
+      {isDeleted && <Deleted code={code} />}
+      <div className={isDeleted ? styles.main : styles.columns}>
+        {!isDeleted && (
+          <div className={styles.side}>
+            <ImagePanel code={code} />
+            <div className={styles.details}>
+              <DetailsPanel code={code} />
+            </div>
           </div>
-        </div>
+        )}
         <div className={styles.main}>
           {code.type === CodeType.DYNAMIC && <TargetSection code={code} />}
           {code.type === CodeType.LANDING_PAGE && <LandingPageSection code={code} />}
-          {isStatic ? <StaticContent code={code} /> : <Analytics code={code} />}
-          {code.type === CodeType.DYNAMIC && <History code={code} />}
+          {!isDeleted && (isStatic ? <StaticContent code={code} /> : <Analytics code={code} />)}
+          {!isDeleted && code.type === CodeType.DYNAMIC && <History code={code} />}
         </div>
       </div>
       {dialog === 'rename' && <RenameDialog code={code} onClose={close} />}
@@ -109,21 +119,17 @@ function Loaded({ code }: { readonly code: Code }) {
   );
 }
 
-/** A deleted code: all that can be done with it is to restore it. */
 function Deleted({ code }: { readonly code: Code }) {
   const { codes, code: texts } = useMessages();
   const mayEdit = useMay('editor');
   const actions = useCodeActions();
+  // The button that had the focus is gone: first the menu of what can be done with the code, then the one that restores it.
+  useEffect(() => {
+    catchFocus();
+    return () => void requestAnimationFrame(catchFocus);
+  }, []);
   return (
-    <Page
-      title={nameOfCode(code)}
-      subtitle={
-        <div className={styles.subtitle}>
-          <BackLink />
-          <CodeState code={code} />
-        </div>
-      }
-    >
+    <>
       <Notice
         look="warning"
         action={
@@ -137,7 +143,7 @@ function Deleted({ code }: { readonly code: Code }) {
         {texts.deleted}
       </Notice>
       <p className={styles.muted}>{code.targetUrl}</p>
-    </Page>
+    </>
   );
 }
 

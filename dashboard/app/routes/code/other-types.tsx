@@ -15,7 +15,7 @@ export function LandingPageSection({ code }: { readonly code: Code }) {
   const { code: texts, landingPage } = useMessages();
   const mayEdit = useMay('editor');
   const [isEditing, setEditing] = useState(false);
-  if (!code.landingPage) return null;
+  if (!code.landingPage || (code.deletedAt && !isEditing)) return null;
   return (
     <Section
       title={texts.page.title}

@@ -10,9 +10,9 @@ import { Field } from '../../components/field.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
+import { SaveFailed } from '../../components/save-failed.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { errorInfo, reasonOf } from '../../data/error-reason.ts';
-import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
@@ -47,7 +47,6 @@ interface TargetEditorProps {
 export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { target: texts, common } = useMessages();
   const { form } = texts;
-  const errorText = useErrorText();
   const { email } = useSession();
   const rollBack = useRollBack(code.id);
   const [initial] = useState(() => draftOf(target));
@@ -203,10 +202,19 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               problem={dates[0] ?? addresses[0]}
             />
           )}
-          {save.error && (
-            <Notice look="danger">
-              {reasonOf(save.error) === 'TARGET_CHANGED' ? form.conflict : errorText(save.error)}
-            </Notice>
+          {reasonOf(save.error) === 'TARGET_CHANGED' ? (
+            <Notice look="danger">{form.conflict}</Notice>
+          ) : (
+            save.error && (
+              <SaveFailed
+                code={code}
+                error={save.error}
+                onRestored={() => {
+                  save.reset();
+                  void refreshTarget();
+                }}
+              />
+            )
           )}
           <Actions>
             <Button onPress={onClose}>{common.cancel}</Button>

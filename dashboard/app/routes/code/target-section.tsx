@@ -21,9 +21,10 @@ export function TargetSection({ code }: { readonly code: Code }) {
   const mayEdit = useMay('editor');
   // Undefined until it was edited: afterwards the button that began it has the focus.
   const [isEditing, setEditing] = useState<boolean>();
-  const query = useQuery(TargetsService.method.getTarget, { id: code.id });
+  const query = useQuery(TargetsService.method.getTarget, { id: code.id }, { enabled: !code.deletedAt });
   const target = query.data?.target;
   if (isEditing && target) return <TargetEditor code={code} target={target} onClose={() => setEditing(false)} />;
+  if (code.deletedAt) return null;
   return (
     <Section
       title={texts.title}
