@@ -74,6 +74,10 @@ export const target: typeof en = {
     },
     emptyCondition: 'Legen Sie fest, wann sie zutrifft, oder entfernen Sie die Bedingung.',
     unfinishedDate: 'Datum oder Uhrzeit fehlt.',
+    repeatedTime: {
+      first: 'Diese Uhrzeit gibt es zweimal, weil die Uhren zurückgestellt werden. Gemeint ist die erste.',
+      second: 'Diese Uhrzeit gibt es zweimal, weil die Uhren zurückgestellt werden. Gemeint ist die zweite.',
+    },
     badYear: 'Das Jahr muss zwischen 1 und 9999 liegen.',
     skippedTime: 'Diese Uhrzeit gibt es an diesem Tag nicht, weil die Uhren vorgestellt werden.',
     noConditions: 'Ohne Bedingungen trifft sie immer zu, und spätere Regeln nie.',

@@ -72,6 +72,10 @@ export const target = {
     },
     emptyCondition: 'Say when it applies, or remove the condition.',
     unfinishedDate: 'The date or the time is missing.',
+    repeatedTime: {
+      first: 'The clocks go back then, so this time comes twice. The first one is meant.',
+      second: 'The clocks go back then, so this time comes twice. The second one is meant.',
+    },
     badYear: 'The year must be between 1 and 9999.',
     skippedTime: 'This time does not exist on that day, because the clocks go forward.',
     noConditions: 'Without conditions it always applies, and later rules never do.',

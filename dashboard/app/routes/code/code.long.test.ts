@@ -115,6 +115,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await pages.client(TargetsService).setTarget({ id: code.id, policy });
     const page = await pages.open(`/codes/${code.id}`);
     await press(page, 'Change target');
+    await page.getByText('The second one is meant.').waitFor();
     await page.getByRole('textbox', { name: 'Target URL' }).first().fill('https://example.com/soon');
     await press(page, 'Save target');
     await page.getByText('Saved as version 3.').waitFor();

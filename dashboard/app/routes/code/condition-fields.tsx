@@ -7,7 +7,7 @@ import { Picker } from '../../components/picker.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { useCountries } from './countries.ts';
-import type { ConditionKind, DraftRule } from './policy-draft.ts';
+import { type ConditionKind, type DraftInstant, type DraftRule, repetitionOf } from './policy-draft.ts';
 import styles from './target-editor.module.css';
 import { DAYS, DEVICES, SYSTEMS } from './target-words.ts';
 
@@ -32,6 +32,10 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
   const [otherSystems] = useState(() => rule.systems.filter((id) => !isOffered(id)));
   const setWeekly = (change: Partial<DraftRule['weekly']>) => onChange({ ...rule, weekly: { ...weekly, ...change } });
   const error = (field: string) => errors.get(`${path}.${field}`);
+  const repeated = (instant: DraftInstant) => {
+    const repetition = repetitionOf(instant);
+    return repetition && form.repeatedTime[repetition];
+  };
   switch (kind) {
     case 'period':
       return (
@@ -42,7 +46,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
             type="datetime-local"
             value={rule.from.typed}
             onChange={(typed) => onChange({ ...rule, from: { typed } })}
-            description={form.zoneHelp(Intl.DateTimeFormat().resolvedOptions().timeZone)}
+            description={repeated(rule.from) ?? form.zoneHelp(Intl.DateTimeFormat().resolvedOptions().timeZone)}
             error={error('from')}
             isOptional
           />
@@ -52,6 +56,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
             type="datetime-local"
             value={rule.until.typed}
             onChange={(typed) => onChange({ ...rule, until: { typed } })}
+            description={repeated(rule.until)}
             error={error('until')}
             isOptional
           />

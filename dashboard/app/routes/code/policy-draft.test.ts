@@ -11,6 +11,7 @@ import {
   newVariant,
   parametersProblem,
   policyOf,
+  repetitionOf,
 } from './policy-draft.ts';
 
 const TARGET_URL = 'https://example.com/';
@@ -83,6 +84,22 @@ test.each([
   const draft = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') });
   const rules = draft.rules.map((rule) => ({ ...rule, until: { typed } }));
   expect(badDates({ ...draft, rules }).get('policy.rules[0].when.until')).toBe(problem);
+});
+
+test.each([
+  ['2027-10-31T01:59', undefined],
+  ['2027-10-31T02:00', 'first'],
+  ['2027-10-31T02:59:59', 'first'],
+  ['2027-10-31T03:00', undefined],
+  ['2027-03-28T02:30', undefined],
+  ['', undefined],
+])('a typed time that comes twice means the first one: %j', (typed, repetition) => {
+  expect(repetitionOf({ typed })).toBe(repetition);
+});
+
+test('the second one of a time that comes twice is known', () => {
+  const [rule] = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') }).rules;
+  expect(rule && repetitionOf(rule.until)).toBe('second');
 });
 
 test('addresses that the core would reject are reported, but only those that the form shows', () => {

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate, timestampFromDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { readWebAddress, type WebAddressProblem } from '../../../../common/codes/web-address.ts';
 import {
   type Conditions,
@@ -275,6 +275,20 @@ function linesOf(text: string): string[] {
 
 function instantOf({ typed, unedited }: DraftInstant): Timestamp | undefined {
   return unedited ?? typedInstant(typed);
+}
+
+/**
+ * Which one an instant is of the two with its local time, in the hour that autumn repeats; undefined in other hours. A typed
+ * time means the first.
+ */
+export function repetitionOf(draft: DraftInstant): 'first' | 'second' | undefined {
+  const instant = instantOf(draft);
+  if (!instant) return undefined;
+  const shifted = (ms: number) => localInstant(timestampFromMs(timestampMs(instant) + ms));
+  // Most clocks go back by an hour, those of Lord Howe Island by half of one.
+  const isLike = (sign: number) => [30, 60].some((minutes) => shifted(sign * minutes * 60_000) === shifted(0));
+  if (isLike(1)) return 'first';
+  return isLike(-1) ? 'second' : undefined;
 }
 
 /** The instant of a `datetime-local` field; undefined if it has none, or none that can be sent. */
