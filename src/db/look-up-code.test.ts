@@ -17,7 +17,8 @@ import { taxonomyService } from '../taxonomy/service.ts';
 import { openDatabase } from './database.ts';
 
 const PLATFORM = 'https://signpost.example';
-const CODES = 5_000;
+/** More than are counted one by one. */
+const CODES = 21_000;
 
 const database = await openDatabase((await freshDatabase()).url, 2, entities);
 afterAll(() => database.close());
@@ -78,7 +79,7 @@ async function expectLookUps(work: () => Promise<unknown>, ...names: string[]): 
 }
 
 test.each([RowStatus.UNSPECIFIED, RowStatus.CREATED])('the rows of a new batch, status %i', async (status) => {
-  const request = create(GetBatchRequestSchema, { id: encodeId('batch', batch), limit: 500, offset: 4_000, status });
+  const request = create(GetBatchRequestSchema, { id: encodeId('batch', batch), limit: 500, offset: 20_000, status });
   await expectLookUps(() => getBatch(database, PLATFORM, account, request), `batches_rows_${status}`);
 });
 
@@ -90,11 +91,27 @@ test('lists of the codes with some tags', async () => {
       account,
       create(ListCodesRequestSchema, { tags: ['t1', 't2'], limit: 100, ...request }),
     );
+  const { rows } = await pool.query<{ id: string }>('select id from codes where account_id = $1 order by id desc', [
+    account,
+  ]);
+  const newest = rows.map(({ id }) => encodeId('qr', id));
+  const idsOf = ({ codes }: { codes: readonly { id: string }[] }) => codes.map(({ id }) => id);
   await expectLookUps(async () => {
-    const { nextCursor } = await list({});
-    await list({ cursor: nextCursor });
-    await list({ offset: 4_000, order: CodeOrder.OLDEST });
-    await list({ search: 'example', type: CodeType.DYNAMIC, state: CodeState.ACTIVE });
+    const first = await list({});
+    expect([idsOf(first), first.total]).toEqual([newest.slice(0, 100), BigInt(CODES)]);
+    const second = await list({ cursor: first.nextCursor });
+    expect([idsOf(second), second.total]).toEqual([newest.slice(100, 200), BigInt(CODES - 100)]);
+    const oldest = await list({ offset: 4_000, order: CodeOrder.OLDEST });
+    expect(idsOf(oldest)).toEqual(newest.toReversed().slice(4_000, 4_100));
+    const found = await list({
+      search: 'MANY77',
+      type: CodeType.DYNAMIC,
+      state: CodeState.ACTIVE,
+      order: CodeOrder.OLDEST,
+    });
+    const matches = found.codes.map(({ shortCode }) => shortCode);
+    expect([matches.every((code) => code.startsWith('many77')), idsOf(found)]).toEqual([true, idsOf(found).toSorted()]);
+    expect(found.total).toBe(111n);
   }, 'codes_count_live_any_any_tags_start_none_newest');
 });
 

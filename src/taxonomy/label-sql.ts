@@ -1,15 +1,14 @@
 /**
- * Columns that a query over `codes c` selects to read the labels of its rows; the names of the tags are in no order. Only
- * through these fragments does SQL of other modules access the tables of this one. Indexes: folders_pkey, code_tags_pkey,
- * tags_pkey.
+ * Columns that a query over `codes c` selects to read the labels of its rows; the names of the tags are in no order. Indexes:
+ * folders_pkey, code_tags_pkey, tags_pkey.
  */
 export const LABEL_COLUMNS = `
   (select f.name from folders f where f.id = c.folder_id) as folder_name,
   array(select t.name from code_tags ct join tags t on t.id = ct.tag_id where ct.code_id = c.id) as tags`;
 
 /**
- * A query for the ids, as `code_id`, of the codes that have at least one of the tags whose UUIDs are in the parameter, such
- * as `$3`. Index: code_tags_by_tag.
+ * A query for the ids, as `code_id` and sorted, of the codes that have at least one of the tags whose UUIDs are in the
+ * parameter, such as `$3`. Index: code_tags_by_tag.
  */
-export const codesWithAnyTag = (parameter: string) =>
-  `select code_id from code_tags where tag_id = any(${parameter}::uuid[]) group by code_id`;
+export const codesWithAnyTag = (parameter: string, direction: 'asc' | 'desc') =>
+  `select code_id from code_tags where tag_id = any(${parameter}::uuid[]) group by code_id order by code_id ${direction}`;

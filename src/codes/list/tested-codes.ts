@@ -2,6 +2,7 @@ import type { Pool } from 'pg';
 import { first, statement } from '../../../common/postgres/sql.ts';
 import {
   codesOf,
+  directionOf,
   type Filter,
   type FilterValues,
   indexedCondition,
@@ -20,22 +21,20 @@ interface TestedRow {
 }
 
 /** Indexes: those of `indexedCondition`. */
-const test = (filter: Filter) => {
-  const direction = filter.order === 'newest' ? 'desc' : 'asc';
-  return statement<TestedRow>(
+const test = (filter: Filter) =>
+  statement<TestedRow>(
     `codes_test_${nameOfFilter(filter)}`,
     `with tested as materialized (
        select c.id, ${testedCondition(filter)} as matches
        from ${codesOf(filter)} where ${indexedCondition(filter)} order by ${orderOf(filter)} limit ${MAX_TESTED}
      )
-     select array(select id from tested where matches order by id ${direction} limit $7 + 1 offset $8) as ids,
+     select array(select id from tested where matches order by id ${directionOf(filter)} limit $7 + 1 offset $8) as ids,
        count(*) filter (where matches) as total,
        case when count(*) = ${MAX_TESTED} then
-         (select id from tested order by id ${direction} offset ${MAX_TESTED - 1})
+         (select id from tested order by id ${directionOf(filter)} offset ${MAX_TESTED - 1})
        end as last
      from tested`,
   );
-};
 
 /** The codes that match among those that were tested. */
 export interface TestedCodes {
