@@ -3,11 +3,11 @@ import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { timeIfOpen } from '../access/open-account.ts';
-import { createCodes } from '../codes/create/create-codes.ts';
+import { countListed, createCodes } from '../codes/create/create-codes.ts';
 import { listed } from '../db/columns.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
-import { runStep } from '../jobs/step.ts';
+import { runStep, waitForLocks } from '../jobs/step.ts';
 import { taskOf } from '../jobs/task.ts';
 import { batchMessage } from './batch-message.ts';
 import { BATCH_ROW_COLUMNS, BatchEntity, type BatchRowRecord } from './entities.ts';
@@ -29,9 +29,11 @@ const pending = statement<BatchRowRecord & { code_id: string; target_url: string
 /** Index: batch_rows_pkey. */
 const storeWarnings = statement(
   'batches_store_warnings',
-  `update batch_rows r set warnings = w.warnings
-   from jsonb_to_recordset($2) as w (index integer, warnings text[])
-   where r.batch_id = $1 and r.index = w.index`,
+  `with warned as materialized (
+     select $1::uuid as batch_id, w.* from jsonb_to_recordset($2) as w (index integer, warnings text[])
+   )
+   update batch_rows r set warnings = w.warnings
+   from warned w where r.batch_id = w.batch_id and r.index = w.index`,
 );
 
 /**
@@ -82,5 +84,8 @@ async function createNext(tx: PoolClient, platformUrl: string, batch: BatchEntit
     });
     await run(tx, storeWarnings, [batch.id, JSON.stringify(warned)]);
   }
+  // Batches that are stored meanwhile may hold the counter for seconds.
+  await waitForLocks(tx);
+  await countListed(tx, accountId, rows.length);
   return rows.length;
 }

@@ -36,3 +36,8 @@ export async function runStep(
     throw error;
   }
 }
+
+/** Lets the rest of a step wait for locks as long as the step may take: its work is done, and would be lost. */
+export async function waitForLocks(tx: PoolClient): Promise<void> {
+  await tx.query(promptQuery('set local lock_timeout = 0'));
+}

@@ -48,21 +48,31 @@ export function taskOf({ name, table, property }: { name: string; table: string;
      * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two steps, it
      * gets a second job, which ends when it finds the row locked: waiting for the lock, such jobs took all places of a
      * process whose steps were slow. A job that has not been taken keeps its place in the queue; a new one has the priority
-     * that `schedule` would give it.
+     * that `schedule` would give it. The parts are materialized and look up rows by id, whatever the statistics are: usually
+     * no work is unfinished.
      */
     scheduleStalled: `
-      select graphile_worker.add_job('${name}', json_build_object('${property}', w.id), job_key := w.id::text,
-                                      job_key_mode := 'preserve_run_at', priority := unfinished.priority)
-       from ${table} w join accounts a on a.id = w.account_id and a.closed_at is null
-         join (select account_id, least(count(*), ${MAX_PRIORITY})::integer as priority from ${table}
-               where completed_at is null group by account_id) unfinished on unfinished.account_id = w.account_id
-       where w.completed_at is null
-         and not exists (
-           select from graphile_worker.jobs j
-           where j.key = w.id::text
-             and case when j.locked_at is null then j.run_at < now() + ${MAX_RETRY_WAIT_MS} * interval '1 ms'
-                      else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end)
-       for update of w skip locked`,
+      with unfinished as materialized (
+        select id, account_id, least(count(*) over (partition by account_id), ${MAX_PRIORITY})::integer as priority
+        from ${table} where completed_at is null
+      ), stalled as materialized (
+        select u.id, u.priority
+        from unfinished u join accounts a on a.id = u.account_id and a.closed_at is null
+        where not exists (
+          select from graphile_worker.jobs j
+          where j.key = u.id::text
+            and case when j.locked_at is null then j.run_at < now() + ${MAX_RETRY_WAIT_MS} * interval '1 ms'
+                     else j.locked_at > now() - ${STALLED_MS} * interval '1 ms' end
+          offset 0)
+      ), locked as materialized (
+        select s.id, s.priority
+        from stalled s cross join lateral (
+          select from ${table} where id = s.id and completed_at is null for update skip locked
+        ) w
+      )
+      select graphile_worker.add_job('${name}', json_build_object('${property}', id), job_key := id::text,
+                                     job_key_mode := 'preserve_run_at', priority := priority)
+      from locked`,
   };
 }
 

@@ -78,7 +78,8 @@ const incrementListed = statement(
 
 /**
  * Creates dynamic codes, with as many statements as a single code takes, and announces them. The caller must have
- * reserved them (`reserveCodes`). Returns, by UUID, the warnings of codes to which some label could not be applied.
+ * reserved them (`reserveCodes`) and counts them afterwards (`countListed`). Returns, by UUID, the warnings of codes to
+ * which some label could not be applied.
  * Fails with SHORT_CODE_NOT_ALLOCATED when no free short codes are found.
  */
 export async function createCodes(
@@ -128,9 +129,12 @@ export async function createCodes(
     (row) => codeFrom(row, platformUrl, 0),
     () => ({ type: 'qr.created' }),
   );
-  // Last, because it locks the counter until the transaction ends.
-  await run(tx, incrementListed, [account_id, rows.length]);
   return warnings;
+}
+
+/** Counts created codes in the totals of lists. The last step of a transaction, because it locks the counter until its end. */
+export async function countListed(tx: PoolClient, accountId: string, codes: number): Promise<void> {
+  await run(tx, incrementListed, [accountId, codes]);
 }
 
 /**

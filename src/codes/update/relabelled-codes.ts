@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { type Notifications, notifying } from '../../../common/postgres/notifications.ts';
 import { first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { isLockTimeout } from '../../../common/postgres/unavailable.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
 import { codeEvent } from '../../events/events.ts';
 import { copyToOutbox } from '../../events/outbox.ts';
@@ -12,6 +13,8 @@ import { lockCodes } from '../find-code.ts';
 
 /** Codes announced per transaction. */
 const MAX_CODES = 500;
+/** How long announcing them waits for a lock, in ms: while one account's codes are locked, those of others are announced. */
+const LOCK_MS = 2_000;
 /** How long announcing them may take, in ms: many times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
 const ANNOUNCING_MS = 20_000;
 /** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
@@ -119,6 +122,7 @@ export function startRelabelledAnnouncements(options: {
   let lastAccount: string | null = null;
   const announce = () =>
     transactionWithin(pool, ANNOUNCING_MS, async (tx) => {
+      await tx.query(`set local lock_timeout = ${LOCK_MS}`);
       const queued = await first(tx, next, [lastAccount]);
       if (!queued) return false;
       // Even if announcing its codes fails: then it is the turn of the others, too.
@@ -132,6 +136,7 @@ export function startRelabelledAnnouncements(options: {
         while (!stopping && (await announce()));
         if (!stopping) await bell.wait();
       } catch (error) {
+        if (isLockTimeout(error)) continue;
         logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');
         if (!stopping) await bell.wait(POLL_MS);
       }

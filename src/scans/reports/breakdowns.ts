@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
-import { CODES, type CodeSelection, scannedCodes, selecting } from './code-selection.ts';
+import { CODES, type CodeSelection, scannedCodes, scansOf, selecting } from './code-selection.ts';
 import { type FigureQuery, hourParts } from './scan-figures.ts';
 import { splitByWeeks } from './weeks.ts';
 
@@ -57,8 +57,10 @@ const readCodeValues = (codes: CodeSelection) =>
        where r.account_id = $1
        union all
        select unnest(i.names), unnest(i.counts)
-       from ${CODES} join scan_increments i on i.code_id = c.code_id and i.day >= $3 and i.day < $4::date + 7
-       where i.account_id = $1
+       from ${CODES} cross join lateral (
+         select names, counts from scan_increments
+         where account_id = $1 and code_id = c.code_id and day >= $3 and day < $4::date + 7 offset 0
+       ) i
        union all
        select left(dimension::text, 1) || value, sum(scans)
        from (${codeEdge('$5', '$6', '$7')} union all ${codeEdge('$8', '$9', '$10')}) edges
@@ -105,7 +107,7 @@ const readValuesByHour = (codes: CodeSelection) =>
        select scanned.dimension, scanned.value, count(*)
        from ${CODES}
          cross join (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
-         join scans s on s.code_id = c.code_id and s.scanned_at >= part.since and s.scanned_at < part.until
+         cross join ${scansOf('c.code_id')} s
          cross join lateral (
            values ('country'::scan_dimension, s.country), ('device', s.device),
                   ('operating_system', s.operating_system), ('browser', s.browser), ('referrer', s.referrer)

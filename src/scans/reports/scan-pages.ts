@@ -32,11 +32,11 @@ const listScansOfAccount = statement<StoredScan>(
    where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4)
    order by scanned_at, id limit ${PAGE_SIZE}`,
 );
-/** Index: scans_of_code, from the end of the last page. */
+/** Index: scans_of_code, from the end of the last page; `is true` leaves no other. */
 const listScansOfCode = statement<StoredScan>(
   'scans_list_of_code',
   `select ${COLUMNS} from scans
-   where account_id = $1 and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
+   where (account_id = $1) is true and scanned_at < $2 and (scanned_at, id) > ($3, $4) and code_id = $5
    order by scanned_at, id limit ${PAGE_SIZE}`,
 );
 

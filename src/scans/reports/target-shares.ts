@@ -1,5 +1,6 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
+import { scansOf } from './code-selection.ts';
 import { type FigureQuery, hourParts } from './scan-figures.ts';
 
 /** Maximum entries, the one of all others included: what 4 versions of the largest policy can decide. */
@@ -44,7 +45,7 @@ const readTargetsByHour = statement<TargetRow>(
      union all
      select s.target_version, s.target_rule, s.target_variant, 1
      from (values ($5::timestamptz, $6::timestamptz), ($7, $8)) as part (since, until)
-       join scans s on s.code_id = $2 and s.scanned_at >= part.since and s.scanned_at < part.until
+       cross join ${scansOf('$2')} s
      where s.account_id = $1 and s.target_version is not null
    ) ${FOLD}`,
 );

@@ -4,10 +4,13 @@ import { LOCKS } from '../../db/locks.ts';
 
 /** Maximum increments folded per transaction: those of polls of about 5,000 codes. */
 const MAX_INCREMENTS = 10_000;
-/** Further ones are left for the next transaction once they have this many names, which all of such polls' have. */
+/** Once those have this many names, further ones are left for the next transaction. Increments of such polls have fewer. */
 const MAX_NAMES = 100_000;
-/** Enough to sum that many increments, three times about 100,000 values, without temporary files. */
-const SET_WORK_MEM = `set local work_mem = '64MB'`;
+/**
+ * Enough memory to sum that many increments, three times about 100,000 values, without temporary files. And a plan that reads
+ * them by index: it is made once, perhaps while there are none, and used until Postgres has statistics of many.
+ */
+const SETTINGS = `set local work_mem = '64MB'; set local enable_seqscan = off`;
 /**
  * Sizes of a row's names as they are stored, in bytes. With every addition a row of up to `ALWAYS_MERGED` (about 1,000
  * names) is merged. A larger one is merged only once half as many names have been added since, so that a day with a
@@ -47,7 +50,7 @@ const fold = statement<{ more: boolean }>(
      from (select id, names from scan_increments order by id limit ${MAX_INCREMENTS}) listed
    ), taken as (
      delete from scan_increments
-     where id = any(array(select id from oldest where coalesce(before, 0) < ${MAX_NAMES}))
+     where id <= (select max(id) from oldest where coalesce(before, 0) < ${MAX_NAMES})
      returning *
    ), shares as materialized (
      select share.*, account_id, names, counts
@@ -116,7 +119,7 @@ export async function removeZeros(pool: Pool, accountId: string): Promise<void> 
 function locked<T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   return transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanRollups]);
-    await tx.query(SET_WORK_MEM);
+    await tx.query(SETTINGS);
     return await work(tx);
   });
 }
