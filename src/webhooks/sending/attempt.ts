@@ -2,7 +2,7 @@ import { type Dispatcher, request } from 'undici';
 import { signatures } from '../signature.ts';
 import { AddressRejected } from './guarded-connect.ts';
 
-/** Time limit of an attempt, until the response body has arrived. Source: docs/events.md. */
+/** Time limit of an attempt, until the response body has arrived. Source: docs/events.md, "Deliveries". */
 export const TIMEOUT_MS = 15_000;
 
 /** How much of a response body is stored. */

@@ -676,8 +676,8 @@ export type ListCodesRequest = Message<"signpost.codes.v1.ListCodesRequest"> & {
    * means all codes.
    *
    * With `search`, `state` or `type`, a call tests at most 100,000 codes, in the order of the list. The page may then
-   * have fewer codes than its limit, or none, although `next_cursor` is set: the page after it continues the search. It
-   * begins with the first matching code after those tested, even if fewer than `offset` matched.
+   * have fewer codes than its limit, or none, although `next_cursor` is set: the page after it continues the search. That
+   * page begins with the first matching code after those tested, even if fewer than `offset` matched.
    *
    * @generated from field: string search = 6;
    */
