@@ -11,7 +11,7 @@ import {
   Popover,
   Text,
 } from 'react-aria-components';
-import { foldedName } from '../data/labels.ts';
+import { foldedName } from '../../../common/codes/folded-name.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
 import field from './field.module.css';

@@ -1,6 +1,7 @@
 import { X } from 'lucide-react';
 import { type KeyboardEvent, useMemo, useState } from 'react';
-import { foldedName, MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
+import { foldedName } from '../../../common/codes/folded-name.ts';
+import { MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
 import { ComboBox } from './combo-box.tsx';

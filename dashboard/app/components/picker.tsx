@@ -10,8 +10,8 @@ import {
   SearchField,
   Text,
 } from 'react-aria-components';
+import { foldedName } from '../../../common/codes/folded-name.ts';
 import { useFormat } from '../data/format.ts';
-import { foldedName } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import field from './field.module.css';
 import menu from './menu.module.css';

@@ -7,12 +7,6 @@ export const MAX_LABEL_CHARACTERS = 100;
 /** The most tags of a code. */
 export const MAX_TAGS = 20;
 
-/** A name as the core compares names of folders and tags: without regard to case, and to how accents are encoded. */
-export function foldedName(name: string): string {
-  // Not lower case: `ß` is `SS` in upper case only.
-  return name.trim().normalize('NFC').toUpperCase().normalize('NFC');
-}
-
 /** All folders by name, at most 10,000, with their numbers of codes. */
 export function useFolders() {
   return useQuery(TaxonomyService.method.listFolders, {});

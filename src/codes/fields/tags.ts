@@ -1,3 +1,4 @@
+import { foldedName } from '../../../common/codes/folded-name.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { decodeId } from '../../../common/contract/ids.ts';
 import { MAX_TAGS, tooManyTags } from '../../../common/contract/limits.ts';
@@ -16,7 +17,7 @@ export function readTags(
   const [ids, names] = [new Set<string>(), new Set<string>()];
   for (const tag of tags) {
     if (decodeId('tag', tag) !== undefined) ids.add(tag);
-    else if ('name' in parseTagName(tag)) names.add(foldCoarsely(tag));
+    else if ('name' in parseTagName(tag)) names.add(foldedName(tag));
   }
   return Math.max(ids.size, names.size) > MAX_TAGS ? { problem: tooManyTags(field) } : { tags };
 }
@@ -31,11 +32,6 @@ export function tagsOrFailure(references: readonly string[], field?: string): re
 /** Fails with INVALID_FIELD for more resolved tags than a code can have. */
 export function expectAllowedTagCount(tags: readonly unknown[], field = 'tags'): void {
   if (tags.length > MAX_TAGS) throw failure('INVALID_FIELD', tooManyTags(field));
-}
-
-/** At least as coarse as the case folding in Postgres: names that differ after it are names of different tags. */
-function foldCoarsely(name: string): string {
-  return name.normalize('NFC').toLowerCase().toUpperCase().normalize('NFC');
 }
 
 /**

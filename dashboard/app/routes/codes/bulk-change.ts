@@ -1,4 +1,5 @@
 import { Code as ConnectCode, ConnectError, createClient } from '@connectrpc/connect';
+import { foldedName } from '../../../../common/codes/folded-name.ts';
 import {
   type Code,
   CodesService,
@@ -8,7 +9,6 @@ import {
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
-import { foldedName } from '../../data/labels.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
 

@@ -1,11 +1,11 @@
 import { Link } from '@tanstack/react-router';
 import { Folder, Merge, MoreHorizontal, Pencil, Tag, Trash2 } from 'lucide-react';
 import { useState } from 'react';
+import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Menu } from '../../components/menu.tsx';
 import { Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
-import { foldedName } from '../../data/labels.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import type { Label, LabelKind } from './label-calls.ts';

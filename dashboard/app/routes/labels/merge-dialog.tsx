@@ -1,5 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
+import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { Button } from '../../components/button.tsx';
 import { ComboBox } from '../../components/combo-box.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -8,7 +9,6 @@ import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
-import { foldedName } from '../../data/labels.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, merge } from './label-calls.ts';
 
