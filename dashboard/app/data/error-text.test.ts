@@ -4,13 +4,23 @@ import { failure, REASONS, type Reason } from '../../../common/contract/errors.t
 import { first as de } from '../messages/de/first.ts';
 import { first as en } from '../messages/en/first.ts';
 import { errorText } from './error-text.ts';
+import { fieldErrors } from './field-errors.ts';
 import { isPermanent, recoveryInterval } from './queries.ts';
 
 test('the core’s sentences are shown without names of fields, and in German where a reason is given', () => {
   const hostname = failure('INVALID_FIELD', 'hostname: must be only a hostname, such as qr.example.com.');
   expect(errorText(hostname, en)).toBe('Must be only a hostname, such as qr.example.com.');
   expect(errorText(hostname, de)).toMatch(/^Bitte geben Sie nur einen Hostnamen ein/);
-  expect(errorText(failure('INVALID_FIELD', 'title: is required.'), de)).toBe('Fehlt.');
+  expect(errorText(failure('INVALID_FIELD', 'title: is required.'), de)).toBe('Bitte ausfüllen.');
+  const zone = failure('INVALID_FIELD', 'time_zone: berlin is not in the IANA time zone database.');
+  expect(errorText(zone, en)).toBe('berlin is not in the IANA time zone database.');
+  expect(errorText(zone, de)).toBe('„berlin“ ist keine Zeitzone der IANA-Datenbank.');
+  const large = failure('INVALID_FIELD', 'policy: must have at most 60,000 bytes; this one has 60,001.');
+  expect(errorText(large, de)).toBe('Hat mehr als 60.000 Bytes, nämlich 60.001.');
+  const label = failure('INVALID_FIELD', 'variants: the label 1,000 is used twice.');
+  expect(errorText(label, de)).toBe('Die Bezeichnung „1,000“ kommt zweimal vor.');
+  // A reason that is newer than these pages.
+  expect(errorText(failure('BURST_LIMIT', 'Wait for 5 seconds.'), de)).toBe('Wait for 5 seconds.');
   const other = failure('INVALID_FIELD', 'since: must be a time.');
   expect(errorText(other, de)).toBe('Eine Angabe ist ungültig (since: must be a time.)');
   const missing = failure('NOT_FOUND', 'There is no such code on this account.');
@@ -28,6 +38,15 @@ const OF_OTHERS: readonly Reason[] = [
   ...(['INVALID_SERVICE_TOKEN', 'INTERNAL_METHOD'] as const),
   ...(['INVALID_IDEMPOTENCY_KEY', 'IDEMPOTENCY_KEY_REUSED'] as const),
 ];
+
+test('sentences are about fields, of lists and parameters about the whole', () => {
+  const fieldOf = (field: string) => [
+    ...fieldErrors(failure('INVALID_FIELD', `${field}: is required.`), en.common.invalid).keys(),
+  ];
+  expect(fieldOf('policy.rules[0].name')).toEqual(['policy.rules[0].name']);
+  expect(fieldOf('policy.rules[0].when.languages[1]')).toEqual(['policy.rules[0].when.languages']);
+  expect(fieldOf('policy.parameters["utm_source"]')).toEqual(['policy.parameters']);
+});
 
 test('every reason why a call of a member fails is explained in German', () => {
   for (const reason of Object.keys(REASONS) as Reason[]) {

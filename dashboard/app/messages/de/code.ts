@@ -14,7 +14,8 @@ export const code: typeof en = {
     widthRange: (least, most) => `Zwischen ${least} und ${most} mm.`,
     tooFine: 'Module unter 0,4 mm lassen sich schlecht scannen.',
     download: 'Herunterladen',
-    notInPlan: 'Ihr Tarif enthält keine PNG- und SVG-Dateien. Ein PDF hat denselben Code, für jede Größe.',
+    notInPlan:
+      'Ihr Tarif enthält keine PNG- und SVG-Dateien. Ein PDF enthält denselben Code und lässt sich in jeder Größe drucken.',
     svgHelp: 'Vektoren, für jede Größe.',
     test: 'Scan-URL öffnen',
     testHelp: 'Das Öffnen zählt als Scan.',

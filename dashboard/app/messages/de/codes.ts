@@ -116,7 +116,7 @@ export const codes: typeof en = {
     note: 'Grund',
     noteHelp: 'Steht danach im Verlauf jedes Codes.',
     notInPlan:
-      'Ihr Tarif erlaubt nicht, die Ziele vieler Codes auf einmal zu ändern. Das Ziel jedes Codes lässt sich auf seiner Seite ändern.',
+      'In Ihrem Tarif lassen sich die Ziele mehrerer Codes nicht auf einmal ändern. Einzeln geht es auf der Seite des Codes.',
     tooManyTargets: (most) =>
       `Es lassen sich höchstens ${most} Ziele auf einmal ändern. Grenzen Sie die Auswahl mit Filtern ein.`,
   },

@@ -41,7 +41,7 @@ export const common: typeof en = {
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
   coreSentence,
   tooManyCalls:
-    'Signpost beantwortet noch viele Ihrer Anfragen, vielleicht die anderer Tabs. Bitte versuchen Sie es gleich noch einmal.',
+    'Signpost beantwortet noch viele Ihrer Anfragen, vielleicht auch aus anderen Tabs. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => {
     const german = FIELDS[field] ?? fieldSentence(sentence) ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;
@@ -66,19 +66,19 @@ export const common: typeof en = {
     NOTHING_TO_ENCODE: () => 'Dieser Code hat keinen Inhalt.',
     IDEMPOTENCY_KEY_IN_FLIGHT: () =>
       'Ihre erste Anfrage wird noch ausgeführt. Bitte versuchen Sie es gleich noch einmal.',
-    MESSAGE_TOO_LARGE: () => 'Das ist zu groß: Auf einmal sind höchstens 8 MB möglich.',
+    MESSAGE_TOO_LARGE: () => 'Das ist zu groß, um es auf einmal zu senden.',
     TOO_MANY_ROWS: () => 'Auf einmal sind höchstens 25.000 Zeilen möglich. Bitte teilen Sie sie auf.',
     UNIMPLEMENTED: () => 'Diese Seite hat eine andere Version als Signpost. Bitte laden Sie sie neu.',
     CANCELED: () => 'Die Anfrage wurde abgebrochen. Bitte versuchen Sie es noch einmal.',
     RESOLVERS_UNAVAILABLE: ({ hostname }) =>
-      `Die DNS-Server haben zu ${hostname} nicht geantwortet, daher ist nichts geändert. Bitte versuchen Sie es gleich noch einmal.`,
+      `Die DNS-Server haben zu ${hostname} nicht geantwortet, daher wurde nichts geändert. Bitte versuchen Sie es gleich noch einmal.`,
     DOMAIN_NOT_RESOLVED: () => 'Die Domain dieser Codes führt gerade nicht zu Signpost.',
     INTERNAL: () => 'Bei Signpost ist ein Fehler aufgetreten. Er ist protokolliert.',
   },
   codes: (count, formatted) => `${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
   scans: (count, formatted) => `${formatted} ${count === 1 ? 'Scan' : 'Scans'}`,
   pickColour: (what) => `${what}: Farbe wählen`,
-  colourProblem: 'Bitte # und sechs hexadezimale Ziffern, zum Beispiel #0a5f49.',
+  colourProblem: 'Bitte # und sechs Hexadezimalziffern, zum Beispiel #0a5f49.',
   urlProblems: {
     missing: 'Bitte geben Sie eine Adresse ein.',
     too_long: 'Eine Adresse hat höchstens 2.048 Zeichen.',

@@ -30,7 +30,7 @@ const split = (variants: readonly object[]) => ({
 function expectGerman(error: unknown): void {
   const sentences = [...fieldErrors(error, common.invalid).values()];
   expect(sentences, String(error)).toHaveLength(1);
-  expect(sentences[0]).toMatch(/^[A-ZÄÖÜ„a-z].*\.$/s);
+  expect(sentences[0]).toMatch(/^[A-ZÄÖÜ„].*\.$/s);
   expect(sentences[0]).not.toMatch(ENGLISH);
 }
 
@@ -80,7 +80,7 @@ test('what the core finds in a policy or a landing page is put in German', async
   const variants = ['red', 'red'].map((label) => ({ label, weight: 1, targetUrl: URL }));
   const policies = [
     when({ from: timestampFromMs(2), until: timestampFromMs(1) }),
-    when({ countries: ['XX'] }),
+    when({ countries: ['xx'] }),
     when({ operatingSystems: ['plan 9'] }),
     when({ weekly: { ...weekly, timeZone: 'Berlin' } }),
     split(variants),

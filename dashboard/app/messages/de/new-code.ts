@@ -33,8 +33,8 @@ export const newCode: typeof en = {
   wifiProblems: {
     ssid_control_characters: 'Der Name darf keine Steuerzeichen enthalten.',
     password_control_characters: 'Das Passwort darf keine Steuerzeichen enthalten.',
-    wpa_password: 'Ein WPA-Passwort hat 8 bis 63 Zeichen oder 64 hexadezimale Ziffern.',
-    wep_password: 'Ein WEP-Passwort hat 5 oder 13 Zeichen oder 10 oder 26 hexadezimale Ziffern.',
+    wpa_password: 'Ein WPA-Passwort hat 8 bis 63 Zeichen oder 64 Hexadezimalziffern.',
+    wep_password: 'Ein WEP-Passwort hat 5 oder 13 Zeichen oder 10 oder 26 Hexadezimalziffern.',
     open_password: 'Ein offenes Netz hat kein Passwort.',
   },
   filing: 'Name und Ablage',

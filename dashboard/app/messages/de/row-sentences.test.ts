@@ -55,7 +55,7 @@ test('every reason why a row of a batch fails is put in German', async () => {
   );
   expectGerman(rows.map(({ problem }) => problem ?? undefined));
   expectGerman([skipReason(100)]);
-  expect(rowSentence(rows[0]?.problem ?? '')).toBe('target_url: fehlt.');
+  expect(rowSentence(rows[0]?.problem ?? '')).toBe('target_url: bitte ausfüllen.');
 });
 
 test('every warning about a new code is put in German', () => {

@@ -1,6 +1,9 @@
 /** Why calls fail, by the reason that the core gives, with its details. */
 type Reasons = Readonly<Record<string, (details: Readonly<Record<string, string>>) => string>>;
 
+/** Sentences of the core that begin with what was typed, which stays as it is. */
+const TYPED_FIRST = / is (?:none of|not an assigned code of|not in the IANA time zone database)\b/;
+
 /** Texts that several pages use. */
 export const common = {
   save: 'Save',
@@ -33,10 +36,11 @@ export const common = {
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
   /** A sentence that the core has stored, as about the last check of a domain. */
   coreSentence: (sentence: string) => sentence,
-  tooManyCalls: 'Signpost is still answering many requests of yours, perhaps of other tabs. Try again shortly.',
+  tooManyCalls: 'Signpost is still answering many requests of yours, perhaps from other tabs. Try again shortly.',
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */
-  invalid: (_field: string, sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1),
+  invalid: (_field: string, sentence: string) =>
+    TYPED_FIRST.test(sentence) ? sentence : sentence.charAt(0).toUpperCase() + sentence.slice(1),
   /** Where the core's own sentence, which is in English, does not do. */
   reasons: {
     // Read where the session had ended, or in what was kept until the person has signed in again.
@@ -44,7 +48,7 @@ export const common = {
     NOT_A_MEMBER: () => 'You are no longer a member of this account.',
     UNKNOWN_FOLDER: () => 'This folder does not exist any more.',
     IDEMPOTENCY_KEY_IN_FLIGHT: () => 'Your first request is still being carried out. Try again shortly.',
-    UNIMPLEMENTED: () => 'This page is of another version than Signpost. Load it again.',
+    UNIMPLEMENTED: () => 'This page and Signpost have different versions. Reload it.',
     CANCELED: () => 'The request was cancelled. Try again.',
     RESOLVERS_UNAVAILABLE: ({ hostname }) =>
       `The DNS servers did not answer for ${hostname}, so nothing has changed. Try again shortly.`,
