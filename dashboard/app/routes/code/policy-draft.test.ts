@@ -97,6 +97,12 @@ test.each([
   expect(repetitionOf({ typed })).toBe(repetition);
 });
 
+test('on Lord Howe Island, half an hour comes twice', () => {
+  vi.stubEnv('TZ', 'Australia/Lord_Howe');
+  const typed = ['2027-04-04T01:29', '2027-04-04T01:30', '2027-04-04T01:59', '2027-04-04T02:00'];
+  expect(typed.map((each) => repetitionOf({ typed: each }))).toEqual([undefined, 'first', 'first', undefined]);
+});
+
 test('the second one of a time that comes twice is known', () => {
   const [rule] = draftOf({ targetUrl: TARGET_URL, policy: policyUntil('2027-10-31T01:30:00Z') }).rules;
   expect(rule && repetitionOf(rule.until)).toBe('second');
