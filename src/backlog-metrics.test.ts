@@ -1,7 +1,7 @@
 import { metrics } from '@opentelemetry/api';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import pg from 'pg';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { newUuid } from '../common/contract/ids.ts';
 import { pullReader } from '../common/telemetry/pull-reader.ts';
 import { freshDatabase } from '../test/harness/database.ts';
@@ -47,4 +47,29 @@ test('work of closed accounts, which never continues, does not count as waiting'
     expect(figures.get(`signpost.${name}.waiting`)).toBe(10);
     expect(figures.get(`signpost.${name}.age`)).toBeLessThan(3_600);
   }
+});
+
+test('due deliveries are counted endpoint by endpoint, also while the statistics know of no pending ones', async () => {
+  const account = await accountWithUnfinishedWork('now()');
+  await pool.query(
+    `insert into webhook_endpoints (id, account_id, url, events, secret, due_at)
+     select uuidv7(), $1, 'https://hooks.example.com/', '{qr.created}', '', now() from generate_series(1, 1000)`,
+    [account],
+  );
+  await pool.query(
+    `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body, status, next_attempt_at)
+     select uuidv7(), e.id, $1, uuidv7(), 'qr.created', '{}', 'succeeded', null
+     from webhook_endpoints e, generate_series(1, 10)`,
+    [account],
+  );
+  await pool.query('analyze webhook_endpoints, webhook_deliveries');
+  const query = vi.spyOn(pool, 'query');
+  measureBacklogs(pool, new Set(['worker']));
+  await reader.collect();
+  const texts = query.mock.calls.map(([statement]) => (statement as unknown as { text: string }).text);
+  query.mockRestore();
+  const text = texts.find((each) => each.includes('webhook_deliveries'));
+  const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`explain (costs off) ${text}`);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toMatch(/Index Cond: \(?\(endpoint_id = e\.id\)/);
 });

@@ -41,14 +41,17 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
       unit: '{delivery}',
       waiting: 'Webhook deliveries that are due; counted up to 100,000',
       oldest: 'How long the longest overdue webhook delivery has been due',
-      // Index: webhook_endpoints_due, and webhook_deliveries_due for each of its endpoints.
+      // Indexes: webhook_endpoints_due, and webhook_deliveries_due for each of its endpoints, whatever the statistics are: a join
+      // could start from all pending deliveries.
       statement: promptStatement(
         'metrics_webhooks',
         `select count(*)::integer as waiting, extract(epoch from now() - min(next_attempt_at))::float8 as age
          from (
-           select d.next_attempt_at from webhook_endpoints e join webhook_deliveries d on d.endpoint_id = e.id
-           where (e.due_at <= now() or e.leased_until > now()) and d.status = 'pending' and d.next_attempt_at <= now()
-           limit ${MOST}
+           select d.next_attempt_at from webhook_endpoints e cross join lateral (
+             select next_attempt_at from webhook_deliveries
+             where endpoint_id = e.id and status = 'pending' and next_attempt_at <= now() offset 0
+           ) d
+           where e.due_at <= now() or e.leased_until > now() limit ${MOST}
          ) due`,
       ),
     },

@@ -124,3 +124,21 @@ test('an endpoint that is disabled while events are consumed has no pending deli
   ]);
   expect(rows).toEqual([]);
 });
+
+test('events for tens of thousands of endpoints become deliveries in time, though the statistics know of none', async () => {
+  const { rows } = await pool.query<{ id: string }>(
+    `insert into accounts (id, name, plan) select uuidv7(), 'Test', 'business' from generate_series(1, 600) returning id`,
+  );
+  const accounts = rows.map(({ id }) => id);
+  await pool.query(
+    `insert into webhook_endpoints (id, account_id, url, events, secret, verified_at, disabled_reason)
+     select uuidv7(), id, $2, '{qr.created}', '', now(), 'It was switched off.'
+     from unnest($1::uuid[]) as id, generate_series(1, 50)`,
+    [accounts, URL],
+  );
+  await pool.query('analyze webhook_endpoints');
+  await pool.query('update webhook_endpoints set disabled_reason = null where account_id = any($1)', [accounts]);
+  expect(await fanOut(...accounts.map((id) => eventRecord(id)))).toBe(30_000);
+  const due = `select count(*)::integer as due from webhook_endpoints where account_id = any($1) and due_at <= now()`;
+  expect((await pool.query(due, [accounts])).rows).toEqual([{ due: 30_000 }]);
+}, 60_000);
