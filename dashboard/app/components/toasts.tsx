@@ -8,7 +8,7 @@ import styles from './toasts.module.css';
 interface Toast {
   readonly id: number;
   readonly text: string;
-  readonly kind: 'done' | 'failed';
+  readonly kind: 'done' | 'failed' | 'pending';
   /** Takes back what was done. */
   readonly undo?: (() => void) | undefined;
   /** Does what failed once more. */
@@ -24,9 +24,17 @@ let lastId = 0;
 const listeners = new Set<() => void>();
 
 /** Says for some seconds what was done or why it was not. */
-export function showToast(text: string, options: Partial<Pick<Toast, 'kind' | 'undo' | 'retry'>> = {}): void {
-  lastId += 1;
-  set([...toasts.slice(-2), { kind: 'done', ...options, id: lastId, text }]);
+export function showToast(
+  text: string,
+  options: Partial<Pick<Toast, 'undo' | 'retry'>> & { kind?: 'done' | 'failed' } = {},
+): void {
+  add({ kind: 'done', ...options, text });
+}
+
+/** Says what is being done until the returned function is called. Meanwhile the browser asks before the page is closed. */
+export function showPending(text: string): () => void {
+  const id = add({ kind: 'pending', text });
+  return () => remove(id);
 }
 
 /** The messages, read aloud when they appear. The attribute lets them be used beside an open dialog. */
@@ -47,6 +55,11 @@ function Message({ id, text, kind, undo, retry }: Toast) {
   const message = useRef<HTMLDivElement>(null);
   const shownMs = undo || kind === 'failed' ? SHOWN_LONG_MS : SHOWN_MS;
   useEffect(() => {
+    if (kind === 'pending') {
+      const ask = (event: Event) => event.preventDefault();
+      window.addEventListener('beforeunload', ask);
+      return () => window.removeEventListener('beforeunload', ask);
+    }
     const hide = () => {
       // While any of them is pointed at or focused, all stay, and none moves.
       if (message.current?.parentElement?.matches(':hover, :focus-within')) timer = setTimeout(hide, shownMs);
@@ -54,7 +67,7 @@ function Message({ id, text, kind, undo, retry }: Toast) {
     };
     let timer = setTimeout(hide, shownMs);
     return () => clearTimeout(timer);
-  }, [id, shownMs]);
+  }, [id, kind, shownMs]);
   const dismiss = () => {
     remove(id);
     requestAnimationFrame(catchFocus);
@@ -76,6 +89,12 @@ function Message({ id, text, kind, undo, retry }: Toast) {
       <IconButton icon={X} label={common.dismiss} onPress={dismiss} />
     </div>
   );
+}
+
+function add(toast: Omit<Toast, 'id'>): number {
+  lastId += 1;
+  set([...toasts.slice(-2), { ...toast, id: lastId }]);
+  return lastId;
 }
 
 function remove(id: number): void {

@@ -77,6 +77,7 @@ export const codes: typeof en = {
     atLeast: (count, formatted) => `mindestens ${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
     progress: (done, total) => `${done} von ${total}`,
     stop: 'Anhalten',
+    undoing: 'Die Änderung wird rückgängig gemacht …',
     undone: 'Die Änderung ist rückgängig gemacht.',
     notUndone: (count, formatted) =>
       `${formatted} ${count === 1 ? 'Code konnte' : 'Codes konnten'} nicht zurückgesetzt werden.`,

@@ -76,6 +76,7 @@ export const codes = {
     atLeast: (count: number, formatted: string) => `at least ${formatted} ${count === 1 ? 'code' : 'codes'}`,
     progress: (done: string, total: string) => `${done} of ${total}`,
     stop: 'Stop',
+    undoing: 'Undoing the change…',
     undone: 'The change is undone.',
     notUndone: (count: number, formatted: string) =>
       `${formatted} ${count === 1 ? 'code' : 'codes'} could not be changed back.`,

@@ -38,6 +38,8 @@ export interface BulkResult {
   readonly before: readonly Code[];
   /** Codes that may be changed, too, as they were before: what became of them was not answered. */
   readonly uncertain: readonly Code[];
+  /** `change_…`: the change of targets in the background; undefined for other changes, and if no answer told it. */
+  readonly targetChange: string | undefined;
   readonly changed: number;
   readonly unchanged: number;
   readonly failures: readonly BulkFailure[];
@@ -68,12 +70,12 @@ export async function changeCodes(
  */
 export async function undoChange(
   change: BulkChange,
-  reached: Pick<BulkResult, 'before' | 'uncertain'>,
+  reached: Pick<BulkResult, 'before' | 'uncertain' | 'targetChange'>,
   changedSince: string,
 ): Promise<BulkResult> {
   const tally = new Tally();
   try {
-    if (change.kind === 'retarget') await retargetsEnd();
+    if (change.kind === 'retarget') await retargetEnds(reached.targetChange);
     const before = [...reached.before, ...(await changedOf(change, reached.uncertain, tally))];
     await takeBack(change, before, changedSince, tally);
   } catch (error) {
@@ -199,6 +201,7 @@ function isAborted(signal: AbortSignal, error: unknown): boolean {
 class Tally {
   private readonly before: Code[] = [];
   private uncertain: readonly Code[] = [];
+  private targetChange: string | undefined;
   private readonly failures: BulkFailure[] = [];
   private changed = 0;
   private unchanged = 0;
@@ -211,6 +214,10 @@ class Tally {
 
   mayHaveChanged(codes: readonly Code[]): void {
     this.uncertain = codes;
+  }
+
+  started(targetChange: string): void {
+    this.targetChange = targetChange;
   }
 
   wasUnchanged(): void {
@@ -226,8 +233,9 @@ class Tally {
   }
 
   result(): BulkResult {
-    const { before, uncertain, changed, unchanged, failures, error } = this;
-    return { before: before.length > MAX_UNDONE ? [] : before, uncertain, changed, unchanged, failures, error };
+    const { before, uncertain, targetChange, changed, unchanged, failures, error } = this;
+    const undoable = before.length > MAX_UNDONE ? [] : before;
+    return { before: undoable, uncertain, targetChange, changed, unchanged, failures, error };
   }
 }
 
@@ -281,6 +289,7 @@ async function retarget(
   let read = 0;
   try {
     id = (await targetsClient.changeTargets({ rows, note })).change?.id ?? '';
+    tally.started(id);
     await follow(id, tally, options);
     let cursor = '';
     do {
@@ -313,12 +322,19 @@ async function follow(id: string, tally: Tally, { onProgress, signal }: RunOptio
   }
 }
 
-/** Waits until the account's changes of targets have ended: rows that are not applied yet would come after an undo. */
-async function retargetsEnd(): Promise<void> {
+/**
+ * Waits until a change of targets has ended: rows that are not applied yet would come after an undo. Without its id, waits for
+ * all changes of the account.
+ */
+async function retargetEnds(id: string | undefined): Promise<void> {
+  const end = async (id: string) => {
+    for await (const _ of targetsClient.watchTargetChange({ id }));
+  };
+  if (id !== undefined) return end(id);
   let cursor = '';
   do {
     const { changes, nextCursor } = await targetsClient.listTargetChanges({ unfinished: true, limit: 100, cursor });
-    for (const { id } of changes) for await (const _ of targetsClient.watchTargetChange({ id }));
+    for (const { id } of changes) await end(id);
     cursor = nextCursor;
   } while (cursor !== '');
 }

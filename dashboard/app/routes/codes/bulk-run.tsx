@@ -5,7 +5,7 @@ import { Button } from '../../components/button.tsx';
 import { downloadCsv } from '../../components/charts/csv.ts';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/page.tsx';
-import { showToast } from '../../components/toasts.tsx';
+import { showPending, showToast } from '../../components/toasts.tsx';
 import { type CodesFilter, refreshCodes } from '../../data/code-lists.ts';
 import { nameOfCode } from '../../data/code-names.ts';
 import { reasonOf } from '../../data/error-reason.ts';
@@ -48,9 +48,12 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
 
   const undoable = ({ before, uncertain, changed }: BulkResult) =>
     job.kind !== 'export' && before.length === changed && changed + uncertain.length > 0;
-  const undo = async ({ before, uncertain }: Pick<BulkResult, 'before' | 'uncertain'>) => {
+  const undo = async (reached: Pick<BulkResult, 'before' | 'uncertain' | 'targetChange'>) => {
     if (job.kind === 'export') return;
-    const undone = await undoChange(job, { before, uncertain }, bulk.changedSince);
+    const { before, uncertain, targetChange } = reached;
+    const hide = showPending(bulk.undoing);
+    const undone = await undoChange(job, reached, bulk.changedSince);
+    hide();
     const missed = before.length + uncertain.length - undone.changed - undone.unchanged;
     if (missed === 0) showToast(bulk.undone);
     else {
@@ -63,7 +66,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
       showToast(`${bulk.notUndone(missed, format.number(missed))} ${why}`, {
         kind: 'failed',
         ...(isResultUnknown(undone.error) && {
-          retry: () => void undo({ before: rest(before), uncertain: rest(uncertain) }),
+          retry: () => void undo({ before: rest(before), uncertain: rest(uncertain), targetChange }),
         }),
       });
     }

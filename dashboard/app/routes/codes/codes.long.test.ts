@@ -260,12 +260,20 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await retargetVoucher(page, 'https://example.com/late');
     await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).press('Enter');
     await page.getByText('Stopped. 1 code changed.').waitFor();
-    const asked = page.waitForRequest(/BatchGetCodes|ListTargetChanges/);
+    // Not for what other people change.
+    await page.route(/ListTargetChanges/, (route) => route.abort());
+    const asked = page.waitForRequest(/BatchGetCodes|WatchTargetChange/);
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await asked;
+    await page.getByText('Undoing the change…').waitFor();
+    const asksBeforeClosing = () =>
+      page.evaluate(() => !window.dispatchEvent(new Event('beforeunload', { cancelable: true })));
+    expect(await asksBeforeClosing()).toBe(true);
     await pool.query('commit');
     await pool.end();
     await page.getByText('The change is undone.').waitFor();
+    expect(await page.getByText('Undoing the change…').count()).toBe(0);
+    expect(await asksBeforeClosing()).toBe(false);
     const targets = pages.client(TargetsService);
     await expect.poll(async () => (await targets.listTargetChanges({ unfinished: true })).changes).toEqual([]);
     expect((await codeOf('Voucher')).targetUrl).toBe(targetUrl);
