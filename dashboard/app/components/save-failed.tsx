@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'react';
 import type { Code } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { useCodeActions } from '../data/code-actions.ts';
 import { reasonOf } from '../data/error-reason.ts';
@@ -14,18 +15,29 @@ interface SaveFailedProps {
   readonly onRestored: () => void;
 }
 
-/** Why a form about a code could not be saved. If the code has been deleted meanwhile, it can be restored here. */
+/**
+ * Why a form about a code could not be saved. If the code has been deleted meanwhile, it can be restored here, or elsewhere.
+ */
 export function SaveFailed({ code, error, onRestored }: SaveFailedProps) {
   const { codes } = useMessages();
   const errorText = useErrorText();
   const { restore } = useCodeActions();
-  if (reasonOf(error) !== 'NOT_FOUND') return <Notice look="danger">{errorText(error)}</Notice>;
+  const isMissing = reasonOf(error) === 'NOT_FOUND';
+  const isDeleted = code.deletedAt !== undefined;
+  const wasDeleted = useRef(false);
+  const restored = () => {
+    onRestored();
+    requestAnimationFrame(catchFocus);
+  };
+  useEffect(() => {
+    if (isMissing && wasDeleted.current && !isDeleted) restored();
+    wasDeleted.current = isDeleted;
+  });
+  if (!isMissing) return <Notice look="danger">{errorText(error)}</Notice>;
   const restoreButton = (
     <Button
       onPress={async () => {
-        if (!(await restore(code))) return;
-        onRestored();
-        requestAnimationFrame(catchFocus);
+        if (await restore(code)) restored();
       }}
     >
       {codes.bulk.restore}

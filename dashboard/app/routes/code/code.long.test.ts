@@ -564,8 +564,30 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await press(page, 'Save target');
     await page.getByText('Saved as version 2.').waitFor();
     expect((await targetOf(code))?.targetUrl).toBe('https://example.com/entered');
-    // Without anything entered, nothing is offered but to restore it.
+    // Also if it is restored elsewhere.
+    const seesIt = (isDeleted: boolean) =>
+      expect
+        .poll(async () => {
+          await comeBack(page);
+          return page.getByText('This code is deleted.').isVisible();
+        })
+        .toBe(isDeleted);
+    await press(page, 'Change target');
+    await url.fill('https://example.com/again');
     await codes.deleteCode({ id: code.id });
+    await press(page, 'Save target');
+    await page.getByText('The code has been deleted meanwhile.').waitFor();
+    await seesIt(true);
+    await codes.restoreCode({ id: code.id });
+    await seesIt(false);
+    await page.getByText('The code has been deleted meanwhile.').waitFor({ state: 'detached' });
+    expect(await url.inputValue()).toBe('https://example.com/again');
+    // Without the form, the page has the focus.
+    await codes.deleteCode({ id: code.id });
+    await seesIt(true);
+    await press(page, 'Cancel');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
+    // Without anything entered, nothing is offered but to restore it.
     await page.reload();
     await page.getByText('This code is deleted.').waitFor();
     expect(await page.getByRole('button', { name: 'Change target' }).count()).toBe(0);

@@ -5,6 +5,7 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Outcome, Page, type Policy } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
+import { catchFocus } from '../../components/focus.ts';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel, Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
@@ -23,7 +24,12 @@ export function TargetSection({ code }: { readonly code: Code }) {
   const [isEditing, setEditing] = useState<boolean>();
   const query = useQuery(TargetsService.method.getTarget, { id: code.id }, { enabled: !code.deletedAt });
   const target = query.data?.target;
-  if (isEditing && target) return <TargetEditor code={code} target={target} onClose={() => setEditing(false)} />;
+  const close = () => {
+    setEditing(false);
+    // Of a deleted code nothing is left here.
+    requestAnimationFrame(catchFocus);
+  };
+  if (isEditing && target) return <TargetEditor code={code} target={target} onClose={close} />;
   if (code.deletedAt) return null;
   return (
     <Section
