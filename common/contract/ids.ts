@@ -1,6 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 
+/** Sorts before every other UUID. Source: RFC 9562, section 5.9. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+
 /** The prefix of an id, which says what it identifies. Source: docs/contract.md, "Identifiers". */
 export type IdPrefix =
   | 'qr'

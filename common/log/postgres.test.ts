@@ -114,7 +114,8 @@ test('a group learns where reading continues after retention has deleted records
   await expect.poll(() => handled.slice(2)).toEqual(['6: g']);
 });
 
-test('a record is delivered whatever JSON another program has stored as its headers', async () => {
+/** A log, and another client of its Postgres. */
+async function openBoth() {
   const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
   const client = new pg.Client(postgres.url);
   await client.connect();
@@ -122,6 +123,11 @@ test('a record is delivered whatever JSON another program has stored as its head
     await client.end();
     await log.close();
   });
+  return { log, client };
+}
+
+test('a record is delivered whatever JSON another program has stored as its headers', async () => {
+  const { log, client } = await openBoth();
   await log.ensureTopics([{ name: 'any-headers', partitions: 1, retention: 3_600_000 }]);
   const headers = ['null', '"text"', '7', '["a"]', '{"a": "b", "c": null, "d": {}}'];
   await client.query(`select log_append('any-headers', false, $1, $2, $3, $4)`, [
@@ -137,13 +143,7 @@ test('a record is delivered whatever JSON another program has stored as its head
 });
 
 test('the first record since a time is found without reading those that follow it', async () => {
-  const log = openPostgresLog({ url: postgres.url, clientId: 'signpost-test', logger });
-  const client = new pg.Client(postgres.url);
-  await client.connect();
-  onTestFinished(async () => {
-    await client.end();
-    await log.close();
-  });
+  const { log, client } = await openBoth();
   await log.ensureTopics([{ name: 'many', partitions: 2, retention: 3_600_000 }]);
   await log.publish(
     'many',

@@ -81,12 +81,12 @@ export function isConnectTimeout(error: unknown): boolean {
 
 /** Whether an error means that Postgres did not grant a lock within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE;
+  return hasCode(error, LOCK_NOT_AVAILABLE);
 }
 
 /** Whether an error means that Postgres has rolled back a transaction to end a deadlock, so that it can be repeated. */
 export function isDeadlock(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === DEADLOCK;
+  return hasCode(error, DEADLOCK);
 }
 
 /** Whether an error means that Postgres has rolled back a statement and kept its session, so that nothing of it took effect. */
@@ -127,4 +127,8 @@ export function isUnavailable(error: unknown): boolean {
   // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of Signpost itself.
   if (code === 'ENOENT') return syscall === 'connect';
   return UNAVAILABLE_CODES.has(code) || UNAVAILABLE_MESSAGE.test(error.message) || isUnavailable(error.cause);
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
+import { NIL_UUID } from '../../../common/contract/ids.ts';
 import { ROUTED_COLUMNS, type RoutedCode } from '../../../common/contract/route.ts';
 import { run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { listed } from '../../db/columns.ts';
@@ -51,7 +52,7 @@ const erase = statement<RoutedCode>(
 
 /** Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. */
 export async function eraseDeletedCodes(pool: Pool, accountId: string): Promise<void> {
-  let last = '00000000-0000-0000-0000-000000000000';
+  let last = NIL_UUID;
   const eraseSome = async (tx: PoolClient) => {
     const rows = await run(tx, erase, [accountId, last]);
     for (const { id } of rows) if (id > last) last = id;

@@ -1,4 +1,5 @@
 import { failure } from '../../../common/contract/errors.ts';
+import { NIL_UUID } from '../../../common/contract/ids.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { archivesOf } from '../archive/archive.ts';
 
@@ -40,9 +41,6 @@ const listScansOfCode = statement<StoredScan>(
    order by scanned_at, id limit ${PAGE_SIZE}`,
 );
 
-/** Sorts before the id of any scan. */
-const NO_ID = '00000000-0000-0000-0000-000000000000';
-
 /**
  * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first,
  * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing. Fails with
@@ -52,7 +50,7 @@ export async function* readScanPages(
   on: Queryable,
   { accountId, codeId, from, to }: { accountId: string; codeId?: string; from: number; to: number },
 ): AsyncGenerator<StoredScan[]> {
-  let after = { scanned_ms: from, id: NO_ID };
+  let after = { scanned_ms: from, id: NIL_UUID };
   for (;;) {
     const values = [accountId, new Date(to), new Date(after.scanned_ms), after.id];
     const page = await (codeId === undefined

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { NIL_UUID } from '../../../common/contract/ids.ts';
 import { run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
 
@@ -21,7 +22,7 @@ const findNextCodes = statement<{ code_id: string; total: string; scans: string 
 );
 
 /** A position before the first code: more scans than any code, and an id before all others. */
-const FIRST = { codeId: '00000000-0000-0000-0000-000000000000', total: 2n ** 63n - 1n };
+const FIRST = { codeId: NIL_UUID, total: 2n ** 63n - 1n };
 /** Minimum codes of the first read, which takes a few ms for a year. Each further read has twice as many. */
 const FIRST_READ = 50;
 
