@@ -5,6 +5,8 @@ import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
+import { failRemaining } from './endpoints/disable-endpoint.ts';
+import { queueOf } from './sending/queue.ts';
 import { type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const URL = 'https://hooks.example.com/signpost?shop=4';
@@ -215,6 +217,42 @@ describe('endpoints', () => {
     const on = await account.webhooks.updateEndpoint({ id, enabled: true });
     expect(on.endpoint).toMatchObject({ enabled: true, disabledReason: '' });
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(1);
+  });
+
+  test('of thousands of pending deliveries of a disabled endpoint none is sent, and all fail, at the latest when it is enabled', async () => {
+    const { webhooks } = account;
+    const { id } = await create();
+    const uuid = decodeId('hook', id) ?? '';
+    const count = async (condition: string) => {
+      const { rows } = await pool.query(
+        `select count(*)::integer as count from webhook_deliveries where endpoint_id = $1 and ${condition}`,
+        [uuid],
+      );
+      return rows[0].count;
+    };
+    const disableWith = async (pending: number) => {
+      await pool.query(
+        `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+         select uuidv7(), $1, $2, uuidv7(), 'qr.created', '{}' from generate_series(1, $3::integer)`,
+        [uuid, account.id, pending],
+      );
+      await webhooks.updateEndpoint({ id, enabled: false });
+    };
+    await disableWith(10_002);
+    expect(await count(`status = 'pending'`)).toBe(5_002);
+    const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [uuid]);
+    const capacity = { id: uuid, ...rows[0], deliveries: 10, bytes: 1_000, testsOnly: false, hasNone: true };
+    expect(await queueOf(pool, newUuid(), 60_000).due([capacity], [], 1_000)).toEqual([]);
+    await webhooks.updateEndpoint({ id, enabled: true });
+    expect(await count(`status = 'pending' and event_type <> 'webhook.test'`)).toBe(0);
+    expect(await count(`status = 'pending'`)).toBe(1);
+
+    await disableWith(10_002);
+    expect(await count(`status = 'pending'`)).toBeGreaterThan(5_000);
+    const running = [1, 2].map(() => failRemaining(pool, new AbortController().signal));
+    await Promise.all(running);
+    await failRemaining(pool, new AbortController().signal);
+    expect(await count(`status = 'pending'`)).toBe(0);
   });
 
   test('removing an endpoint removes its deliveries', async () => {

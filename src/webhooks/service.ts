@@ -15,6 +15,7 @@ import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { changeEndpoint } from './endpoints/change-endpoint.ts';
+import { failPending } from './endpoints/disable-endpoint.ts';
 import { readEndpointUrl } from './endpoints/endpoint-url.ts';
 import {
   endpointMessage,
@@ -94,11 +95,18 @@ export function webhooksService({
         events: fields.has('events') ? readEvents(request.events) : undefined,
         enabled: fields.has('enabled') ? request.enabled : undefined,
       };
-      return ormTransactionOf(context, orm, async (em, tx) => {
-        const endpoint = await lockEndpoint(em, accountId, id);
-        if (await changeEndpoint(em, endpoint, changes)) await recordChange(tx, context, encodeId('hook', id));
-        return { endpoint: endpointMessage(endpoint) };
-      });
+      const change = () =>
+        ormTransactionOf(context, orm, async (em, tx) => {
+          const endpoint = await lockEndpoint(em, accountId, id);
+          // What failed when it was disabled must not be sent once it is enabled.
+          if (changes.enabled && !isEnabled(endpoint) && (await failPending(tx, id))) return undefined;
+          if (await changeEndpoint(em, endpoint, changes)) await recordChange(tx, context, encodeId('hook', id));
+          return { endpoint: endpointMessage(endpoint) };
+        });
+      let changed: Awaited<ReturnType<typeof change>>;
+      do changed = await change();
+      while (changed === undefined);
+      return changed;
     },
     async deleteEndpoint(request, context) {
       // Foreign keys delete its deliveries and their attempts.

@@ -4,7 +4,9 @@ import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { listen } from '../../common/postgres/notifications.ts';
+import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { startDns } from '../../test/harness/dns.ts';
+import { fanOutRecords } from './fan-out.ts';
 import { startReceiver } from './receiver.fixture.ts';
 import { startWebhooks } from './start.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
@@ -35,6 +37,26 @@ test.each([
     expect(deliveries).toMatchObject([{ attempts: [{ response }] }]);
   }, EVENTUALLY);
   expect(receiver.connections()).toBe(requests);
+});
+
+test('deliveries that were left when an endpoint was disabled fail', async () => {
+  const account = await newAccount();
+  const { id } = await account.addEndpoint('https://hooks.example.com/');
+  await fanOutRecords(pool, [eventRecord(account.id)], logger);
+  await pool.query(
+    `update webhook_endpoints set disabled_reason = 'It was switched off.', fails_pending = true, due_at = null
+     where account_id = $1`,
+    [account.id],
+  );
+  const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
+  onTestFinished(() => log.close());
+  await log.ensureTopics([EVENTS]);
+  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
+  onTestFinished(() => webhooks.stop());
+  await vi.waitFor(async () => {
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
+    expect(deliveries).toMatchObject([{ status: DeliveryStatus.FAILED, attempts: [] }]);
+  }, EVENTUALLY);
 });
 
 test('events of all partitions arrive although all connections to Postgres are terminated repeatedly', async () => {

@@ -2,11 +2,16 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log } from '../../common/log/log.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
+import { periodically } from '../../common/runtime/periodically.ts';
+import { failRemaining } from './endpoints/disable-endpoint.ts';
 import { startFanOut } from './fan-out.ts';
 import type { Seal } from './seal.ts';
 import { startDeliverer } from './sending/deliverer.ts';
 import { guardedConnect, unguardedConnect } from './sending/guarded-connect.ts';
 import { startUpkeep } from './upkeep.ts';
+
+/** How often what is left of the pending deliveries of disabled endpoints is looked for, in ms. */
+const FAIL_REMAINING_MS = 5_000;
 
 export interface WebhooksOptions {
   readonly pool: Pool;
@@ -25,12 +30,18 @@ export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void>
   const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);
+  const stopping = new AbortController();
+  const failing = periodically(FAIL_REMAINING_MS, 'failing the deliveries of disabled endpoints', logger, () =>
+    failRemaining(pool, stopping.signal),
+  );
   const deliverer = startDeliverer({ pool, notifications, seal, connect, logger });
   const fanOut = startFanOut({ pool, log, logger });
   return {
     async stop() {
+      stopping.abort();
       await fanOut.stop();
       await deliverer.stop();
+      await failing.stop();
       await upkeep.stop();
     },
   };

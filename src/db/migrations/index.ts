@@ -24,6 +24,7 @@ import { SignInLinks } from './0024-sign-in-links.ts';
 import { FilteredCodes } from './0025-filtered-codes.ts';
 import { Dashboard } from './0026-dashboard.ts';
 import { TopicsOfPositions } from './0027-topics-of-positions.ts';
+import { DisabledEndpoints } from './0028-disabled-endpoints.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -52,4 +53,5 @@ export const migrations: MigrationObject[] = [
   { name: '0025-filtered-codes', class: FilteredCodes },
   { name: '0026-dashboard', class: Dashboard },
   { name: '0027-topics-of-positions', class: TopicsOfPositions },
+  { name: '0028-disabled-endpoints', class: DisabledEndpoints },
 ];

@@ -3,8 +3,9 @@ import { connectionOf } from '../../db/orm-transaction.ts';
 import type { EventType } from '../../events/cloud-event.ts';
 import { addTestDelivery } from '../deliveries.ts';
 import type { EndpointEntity } from '../entities.ts';
+import { disableEndpoint } from './disable-endpoint.ts';
 import { DISABLE_REASONS } from './disable-reasons.ts';
-import { disableEndpoint, isEnabled } from './endpoints.ts';
+import { isEnabled } from './endpoints.ts';
 
 /** The requested values of an endpoint's fields; what is undefined stays as it is. */
 export interface EndpointChanges {

@@ -5,7 +5,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../../common/contract/limits.ts';
-import { first, type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import { run, statement } from '../../../common/postgres/sql.ts';
 import { type Endpoint, EndpointSchema } from '../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { lockAccount } from '../../access/lock-account.ts';
 import type { Database } from '../../db/database.ts';
@@ -17,19 +17,6 @@ import { EndpointEntity } from '../entities.ts';
 const lock = statement(
   'webhooks_lock_endpoint',
   'select from webhook_endpoints where id = $1 and account_id = $2 for no key update',
-);
-
-/** Indexes: webhook_endpoints_pkey, webhook_deliveries_due. Pending deliveries fail; they can be resent later. */
-const disable = statement<{ id: string }>(
-  'webhooks_disable_endpoint',
-  `with disabled as (
-     update webhook_endpoints set disabled_reason = $3, due_at = null, leased_by = null, leased_until = null
-     where id = $1 and account_id = $2 and url = coalesce($4, url) and disabled_reason is null returning id
-   ), failed as (
-     update webhook_deliveries d set status = 'failed', next_attempt_at = null
-     from disabled where d.endpoint_id = disabled.id and d.status = 'pending'
-   )
-   select id from disabled`,
 );
 
 /** Adds an endpoint, or fails with LIMIT_REACHED. `accountId` and `id`, here and below: UUIDs. */
@@ -77,17 +64,6 @@ export async function lockEndpoint(em: EntityManager, accountId: string, id: str
 /** Returns one of the account's endpoints, or fails with NOT_FOUND. */
 export async function findEndpoint(em: EntityManager, accountId: string, id: string): Promise<EndpointEntity> {
   return expectFound((await em.findOne(EndpointEntity, { id, accountId })) ?? undefined);
-}
-
-/**
- * Disables an endpoint, and fails its pending deliveries. Returns false if it was disabled already, or if it no longer has
- * the URL `onlyAt`.
- */
-export async function disableEndpoint(
-  tx: Queryable,
-  { id, accountId, reason, onlyAt }: { id: string; accountId: string; reason: string; onlyAt?: string },
-): Promise<boolean> {
-  return (await first(tx, disable, [id, accountId, reason, onlyAt ?? null])) !== undefined;
 }
 
 /** Replaces the encrypted secret of an endpoint. Requests are also signed with the former one for 24 hours. */

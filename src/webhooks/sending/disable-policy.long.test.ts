@@ -4,6 +4,7 @@ import { decodeId } from '../../../common/contract/ids.ts';
 import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
+import { DeliveryStatus } from '../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
@@ -36,6 +37,33 @@ test('an endpoint that was being disabled when Postgres vanished does not keep t
   const { rows } = await pool.query('select disabled_reason from webhook_endpoints');
   expect(rows).toEqual([{ disabled_reason: 'It answered 410 Gone.' }]);
 }, 60_000);
+
+test('deliveries created while an endpoint waits to be disabled fail too', async () => {
+  const account = await newAccount();
+  const { id: hook } = await account.addEndpoint(ENDPOINT);
+  const id = decodeId('hook', hook) ?? '';
+  const disabling = await transaction(pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
+    await tx.query('select from webhook_endpoints where id = $1 for no key update', [id]);
+    await tx.query(
+      `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+       values (uuidv7(), $1, $2, uuidv7(), 'qr.created', '{}')`,
+      [id, account.id],
+    );
+    const disabled = disableAndAudit(
+      pool,
+      { id, account_id: account.id, url: ENDPOINT },
+      'It answered 410 Gone.',
+      logger,
+    );
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await vi.waitFor(async () => expect((await pool.query(waiting)).rowCount).toBe(1), EVENTUALLY);
+    return { disabled };
+  });
+  expect(await disabling.disabled).toBe(true);
+  const { deliveries } = await account.webhooks.listDeliveries({ endpointId: hook });
+  expect(deliveries).toMatchObject([{ status: DeliveryStatus.FAILED }]);
+});
 
 test('an endpoint is not disabled for what its former URL answered', async () => {
   const account = await newAccount();

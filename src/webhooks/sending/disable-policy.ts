@@ -4,8 +4,8 @@ import { encodeId } from '../../../common/contract/ids.ts';
 import { run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { recordOwnChange } from '../../access/audit.ts';
 import { TEST_EVENT } from '../deliveries.ts';
+import { disableEndpoint } from '../endpoints/disable-endpoint.ts';
 import { DISABLE_REASONS } from '../endpoints/disable-reasons.ts';
-import { disableEndpoint } from '../endpoints/endpoints.ts';
 import { type DeliveryResult, type LeasedEndpointRow, LONG_MS } from './queue.ts';
 import { DISABLE_AFTER_MS } from './schedule.ts';
 

@@ -132,7 +132,8 @@ const renew = promptStatement<LeasedEndpointRow>(
  * endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a large body is known
  * without reading it. An endpoint whose URL or secret has changed gets nothing until its lease is renewed: its new test event
  * would go to the former URL and count as delivered, and a receiver that knows only the new secret would reject what is signed
- * with the former one alone.
+ * with the former one alone. Nor does a disabled one, of which the
+ * pending deliveries fail a few thousand at a time.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
@@ -142,6 +143,7 @@ const selectDue = promptStatement<DueDelivery>(
      from unnest($1::uuid[], $2::integer[], $3::boolean[], $5::text[], $6::bytea[], $7::integer[], $8::boolean[])
        as leased (id, capacity, tests_only, url, secret, bytes, has_none)
      join webhook_endpoints e on e.id = leased.id and e.url = leased.url and e.secret = leased.secret
+       and e.disabled_reason is null
      cross join lateral (
        select id, size, row_number() over due as nth,
          sum(size) over (due rows between unbounded preceding and 1 preceding) as before
