@@ -28,7 +28,7 @@ export interface Remaining {
 /**
  * A query that makes Postgres abort the transaction, which must have no timeout yet, at `commitBy`, or in `withinMs` if that
  * is sooner, and returns the time until `commitBy` in ms. Postgres uses its own clock, so the latency of this query does not
- * matter.
+ * matter. Both are part of its text: it is sent together with others, for which Postgres takes no parameters.
  */
 export function endAt(commitBy: number, withinMs = MAX_TIMEOUT_MS): string {
   return `select set_config('transaction_timeout', greatest(0, least(remaining, ${withinMs}))::text, true), remaining

@@ -136,8 +136,8 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       tag: 'QR codes',
       summary: 'Create a code',
       description:
-        'Creates a dynamic code. The folder and the tags are applied after the code was created: if they are invalid, ' +
-        'the code is created without them, with `warnings`.',
+        'Creates a dynamic code. If the folder or the tags can’t be applied, the code is created without them, with ' +
+        '`warnings`.',
       body: {
         schema: createBody,
         read: readCreate,

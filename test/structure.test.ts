@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+
+/** Modules that every module of a domain may import. */
+const FOR_ALL = ['db', 'access', 'events', 'jobs'];
+
+/** What these import themselves. Source: CONTRIBUTING.md, as for `betweenDomains`. */
+const OF_ITS_OWN = { db: [], access: ['db'], events: ['db'], jobs: ['db', 'access'], rpc: ['access'] };
+
+test('modules of the core import one another only as CONTRIBUTING.md says', () => {
+  const allowed = new Map<string, readonly string[]>([
+    ...[...betweenDomains()].map(([from, to]) => [from, [...FOR_ALL, ...to]] as const),
+    ...Object.entries(OF_ITS_OWN),
+  ]);
+  const files = execFileSync('git', ['ls-files', 'src/*/*.ts', ':!*.test.ts', ':!*.fixture.ts'], { encoding: 'utf8' });
+  const found = files.trim().split('\n').flatMap(importsOf);
+  const refused = found.filter(({ from, to }) => !(allowed.get(from) ?? FOR_ALL).includes(to));
+  expect(refused.map(({ file, to }) => `${file} imports ${to}`)).toEqual([]);
+  // What is allowed is needed.
+  const used = new Set(found.map(({ from, to }) => `${from} → ${to}`));
+  const unused = [...betweenDomains()].flatMap(([from, to]) => to.map((each) => `${from} → ${each}`));
+  expect(unused.filter((edge) => !used.has(edge))).toEqual([]);
+});
+
+/** The list "of one another only" in CONTRIBUTING.md: the modules that a module of the domain imports. */
+function betweenDomains(): Map<string, string[]> {
+  const lines = readFileSync('CONTRIBUTING.md', 'utf8').matchAll(/^ {2}- `(\w+)` → (.+)$/gm);
+  return new Map([...lines].map(([, from = '', to = '']) => [from, [...to.matchAll(/\w+/g)].map(([name]) => name)]));
+}
+
+/** Imports of other modules, in a file of a module. */
+function importsOf(file: string): { file: string; from: string; to: string }[] {
+  const [, from = ''] = file.split('/');
+  return [...readFileSync(file, 'utf8').matchAll(/\b(?:from|import)\s*\(?'(\.[^']+)'/g)].flatMap(([, path = '']) => {
+    const [program, to = '', ...rest] = join(dirname(file), path).split('/');
+    return program === 'src' && rest.length > 0 && to !== from ? [{ file, from, to }] : [];
+  });
+}
