@@ -41,7 +41,7 @@ import { eventsService } from './events/service.ts';
 import { imagesService } from './images/service.ts';
 import { requestWindow } from './jobs/progress.ts';
 import type { RunnableTask } from './jobs/worker.ts';
-import type { Services } from './rpc/services.ts';
+import type { Services } from './rpc/server-options.ts';
 import type { ArchiveOptions } from './scans/archive/archive.ts';
 import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';

@@ -22,7 +22,7 @@ import { openDatabase } from './db/database.ts';
 import { expectOwnSessions } from './db/pooled-sessions.ts';
 import { repeatWhileSlow } from './db/repeat-while-slow.ts';
 import { entities } from './entities.ts';
-import { serveCalls, startBackgroundWork, startRecording, startRelay } from './roles.ts';
+import { serveCalls, startBackgroundWork, startPublishing, startRecording } from './roles.ts';
 import { postgresAnswers } from './rpc/serve.ts';
 import { makeSalts } from './scans/recording/visitors.ts';
 import { sealWith } from './webhooks/seal.ts';
@@ -90,7 +90,7 @@ async function main(config: CoreConfig): Promise<void> {
     running,
   };
   const stopping = new AbortController();
-  const relay = roles.has('relay') ? await startRelay(core) : undefined;
+  const relay = roles.has('relay') ? await startPublishing(core) : undefined;
   if (roles.has('recorder')) startRecording(core);
   if (roles.has('worker')) startBackgroundWork(core);
   const parts = relay ? { relay: relay.healthy } : {};

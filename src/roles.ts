@@ -43,7 +43,7 @@ const GRACE_MS = 10_000;
 const SWEEP_MS = 60_000;
 
 /** `relay`: publishes the outbox to the log. */
-export async function startRelay({
+export async function startPublishing({
   config,
   database,
   log,

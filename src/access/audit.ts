@@ -46,7 +46,7 @@ export async function recordChange(
 }
 
 /** Like `recordChange`, for methods that accounts may call too: calls by API key are not audited. */
-export async function recordInternalChange(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
+export async function recordIfByService(on: Queryable, context: HandlerContext, subject: string): Promise<void> {
   if (context.values.get(callerKey).kind === 'service') await recordChange(on, context, subject);
 }
 

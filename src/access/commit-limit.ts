@@ -6,7 +6,7 @@ import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
-import { inTurn } from './account-turn.ts';
+import { inAccountQueue } from './account-queue.ts';
 
 /** Milliseconds since 1970 that a number represents exactly. */
 const TIME = /^\d{1,15}$/;
@@ -30,7 +30,7 @@ export function transactionOf<Result>(
   work: (tx: PoolClient) => Promise<Result>,
 ): Promise<Result> {
   const run = () => repeatAfterDeadlock(ATTEMPTS, () => transaction(on, work, commitLimitOf(context)), context.signal);
-  return 'client' in on ? run() : inTurn(context, run);
+  return 'client' in on ? run() : inAccountQueue(context, run);
 }
 
 /** The same with a new entity manager. */
@@ -41,7 +41,7 @@ export function ormTransactionOf<Result>(
 ): Promise<Result> {
   const run = () =>
     repeatAfterDeadlock(ATTEMPTS, () => ormTransaction(orm, work, commitLimitOf(context)), context.signal);
-  return inTurn(context, run);
+  return inAccountQueue(context, run);
 }
 
 /** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */

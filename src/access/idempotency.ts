@@ -7,7 +7,7 @@ import { methodName } from '../../common/contract/method-name.ts';
 import { withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { storable } from '../db/storable.ts';
-import { inTurn } from './account-turn.ts';
+import { inAccountQueue } from './account-queue.ts';
 import { asFailure } from './as-failure.ts';
 import { transactionOf } from './commit-limit.ts';
 import {
@@ -90,7 +90,7 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
     expectQuota(context, (call.cost ?? 1) - 1);
     throw failure('INVALID_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters.');
   }
-  const outcome = await inTurn(context, (endTurn) =>
+  const outcome = await inAccountQueue(context, (endTurn) =>
     withConnection(pool, async (connection) => {
       if (!finish) return transactionOf(context, connection, (tx) => runOrReplay(call, key, tx, operation));
       const final = await findFinal(connection.client, accountId, key);

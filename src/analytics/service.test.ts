@@ -18,7 +18,7 @@ import { entities } from '../entities.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
-import { auditScans } from '../scans/ledger/audit.ts';
+import { auditScans } from '../scans/ledger/audit-scans.ts';
 import { createPollHandler } from '../scans/recording/poll-handler.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';

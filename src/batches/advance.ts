@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
-import { timeIfOpen } from '../access/open-account.ts';
+import { timeIfOpen } from '../access/account-is-open.ts';
 import { countListed, createCodes } from '../codes/create/create-codes.ts';
 import { listed } from '../db/columns.ts';
 import { bulkCompleted } from '../events/events.ts';

@@ -7,10 +7,10 @@ import {
   type CreateBatchResponse,
   CreateBatchResponseSchema,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { recordInternalChange } from '../access/audit.ts';
+import { isOpen } from '../access/account-is-open.ts';
+import { recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency.ts';
-import { isOpen } from '../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/fields/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
@@ -58,7 +58,7 @@ export function batchesService(options: {
         call,
         async (tx) => {
           staged = await stage(options, tx, context, request);
-          await recordInternalChange(tx, context, encodeId('batch', staged.id));
+          await recordIfByService(tx, context, encodeId('batch', staged.id));
           if (!isCompleted(staged)) await schedule(tx, BATCH_TASK, staged.id);
           return createBatchResponse(staged);
         },

@@ -9,7 +9,7 @@ import {
   CreateStaticCodeResponseSchema,
   UpdateOutcome,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { authorOf, recordChange, recordChanges, recordInternalChange } from '../access/audit.ts';
+import { authorOf, recordChange, recordChanges, recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import { once } from '../access/idempotency.ts';
@@ -49,7 +49,7 @@ export function codesService(options: {
       return once(call, async (tx) => {
         const newCode = await readNewCode(tx, isPlatformHost, account, request);
         const created = await createCode(tx, platformUrl, account, newCode);
-        await recordInternalChange(tx, context, created.code.id);
+        await recordIfByService(tx, context, created.code.id);
         return create(CreateCodeResponseSchema, created);
       });
     },
@@ -86,14 +86,14 @@ export function codesService(options: {
       if (updatedInGroup) return updatedInGroup;
       return transactionOf(context, pool, async (tx) => {
         const updated = await updateCode(tx, options, accountOf(context).id, request, authorOf(context));
-        if (updated.changed) await recordInternalChange(tx, context, request.id);
+        if (updated.changed) await recordIfByService(tx, context, request.id);
         return { code: updated.code, route: updated.route };
       });
     },
     deleteCode: ({ id }, context) =>
       transactionOf(context, pool, async (tx) => {
         const deleted = await deleteCode(tx, platformUrl, accountOf(context).id, id);
-        await recordInternalChange(tx, context, id);
+        await recordIfByService(tx, context, id);
         return deleted;
       }),
     restoreCode: ({ id }, context) =>

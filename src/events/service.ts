@@ -6,7 +6,7 @@ import { instantOrFailure } from '../../common/contract/instants.ts';
 import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
-import { type ComparedRow, compareEvents, compareRoutes } from './audit.ts';
+import { type ComparedRow, compareEvents, compareRoutes } from './compare-outbox.ts';
 
 /** Checks that the log has what was published and republishes it, for internal services. */
 export function eventsService({

@@ -2,7 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { failure } from '../../common/contract/errors.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { endTurn } from '../access/message-turn.ts';
+import { releaseSlot } from '../access/message-slot.ts';
 
 /** How often watched work is read, in ms. */
 const WATCH_INTERVAL_MS = 200;
@@ -64,7 +64,7 @@ export function requestWindow(options: {
   return {
     closes: () => performance.now() + windowMs,
     async wait(stored, { read, isOpen }, closes, call) {
-      endTurn(call);
+      releaseSlot(call);
       let current = stored;
       const holds = Number(call.requestHeader.has('idempotency-key'));
       if (waiting >= connections || held + holds > mostHeld) return current;

@@ -17,10 +17,10 @@ import { failure } from '../../common/contract/errors.ts';
 import type { FairQueue } from '../../common/queues/fair-queue.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
-import { untilEndOfTurn } from '../access/message-turn.ts';
+import { untilSlotReleased } from '../access/message-slot.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
-import { RECEIVE_MS } from './services.ts';
+import { RECEIVE_MS } from './server-options.ts';
 
 const compressBrotli = promisify(brotliCompress);
 
@@ -103,7 +103,7 @@ export function receive(
   }
 
   async function* placeholders(): AsyncGenerator<Uint8Array> {
-    if (!limit.inTurn) {
+    if (!limit.isQueued) {
       for await (const bytes of incoming()) {
         await readOne(bytes);
         yield placeholder;
@@ -113,7 +113,7 @@ export function receive(
     const isRead = Promise.withResolvers<void>();
     const turn = largeMessages(fairnessKey(contextValues.get(callerKey)), signal, async () => {
       for await (const bytes of incoming()) await readOne(bytes);
-      const ended = untilEndOfTurn(contextValues, signal);
+      const ended = untilSlotReleased(contextValues, signal);
       isRead.resolve();
       await ended;
     });

@@ -9,7 +9,7 @@ import { peerKey } from '../access/caller.ts';
 import { COMPRESSIONS, receive, substituteMessages } from './connect-body.ts';
 import { allowOrigins } from './cors.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
-import type { ServerOptions } from './services.ts';
+import type { ServerOptions } from './server-options.ts';
 import { timeoutOf } from './timeouts.ts';
 import { peerName } from './tls.ts';
 

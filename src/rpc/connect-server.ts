@@ -7,7 +7,7 @@ import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
 import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { connectHandler } from './connect-handler.ts';
 import { HEAD_MS, limitConnections, limitSessions } from './connection-limits.ts';
-import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './services.ts';
+import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './server-options.ts';
 import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 

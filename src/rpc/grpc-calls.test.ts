@@ -10,7 +10,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from './grpc-server.ts';
 import { healthService } from './health.ts';
-import type { Gate, RegisterServices } from './services.ts';
+import type { Gate, RegisterServices } from './server-options.ts';
 
 setFlagsFromString('--expose-gc');
 // Otherwise V8 may learn here that such arrays live long.

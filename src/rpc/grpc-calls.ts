@@ -15,11 +15,11 @@ import { failure } from '../../common/contract/errors.ts';
 import { headersOf } from '../../common/contract/grpc-headers.ts';
 import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
-import { untilEndOfTurn } from '../access/message-turn.ts';
+import { untilSlotReleased } from '../access/message-slot.ts';
 import { takeTimeout } from './grpc-headers.ts';
 import { limitOf, type MessageLimit } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
-import { RECEIVE_MS, type ServerOptions } from './services.ts';
+import { RECEIVE_MS, type ServerOptions } from './server-options.ts';
 import { timeoutOf } from './timeouts.ts';
 import { certificateName } from './tls.ts';
 
@@ -93,7 +93,7 @@ export function callInterceptor(
     const readQueued = (metadata: grpc.Metadata, next: (metadata: grpc.Metadata) => void) => {
       const caller = fairnessKey(context.values.get(callerKey));
       return largeMessages(caller, context.signal, () => {
-        const ended = untilEndOfTurn(context.values, context.signal);
+        const ended = untilSlotReleased(context.values, context.signal);
         read(metadata, next);
         return ended;
       });
@@ -105,7 +105,7 @@ export function callInterceptor(
           if (context.signal.reason?.code === Code.DeadlineExceeded) fail(asFailure(context.signal.reason));
         });
         gate(context)
-          .then(() => (limit.inTurn ? readQueued(metadata, next) : read(metadata, next)))
+          .then(() => (limit.isQueued ? readQueued(metadata, next) : read(metadata, next)))
           .catch(fail);
       },
       onReceiveMessage(received: Buffer, next) {

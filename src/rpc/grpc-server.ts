@@ -18,7 +18,7 @@ import {
 } from './grpc-calls.ts';
 import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
-import { type Listening, MAX_STREAMS, type ServerOptions } from './services.ts';
+import { type Listening, MAX_STREAMS, type ServerOptions } from './server-options.ts';
 import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
 

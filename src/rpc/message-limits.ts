@@ -11,20 +11,20 @@ export interface MessageLimit {
   /** Fields, those of nested messages included; in JSON, values. */
   readonly values: number;
   /** Whether messages may be so large that only a few are read at a time. */
-  readonly inTurn: boolean;
+  readonly isQueued: boolean;
 }
 
 /** For anyone: the name of a service or file for health and reflection, or a rejection by a gateway (at most about 4 KB). */
-const OPEN: MessageLimit = { bytes: 8 * 1024, values: 1_000, inTurn: false };
+const OPEN: MessageLimit = { bytes: 8 * 1024, values: 1_000, isQueued: false };
 
 /** A REST body of at most 1 MiB and the gateway's additions. */
-const ORDINARY: MessageLimit = { bytes: 2 * 1024 * 1024, values: 10_000, inTurn: false };
+const ORDINARY: MessageLimit = { bytes: 2 * 1024 * 1024, values: 10_000, isQueued: false };
 
 /**
  * A batch of 3,500,000 bytes of JSON with some margin: such a body contains at most 1,166,667 values of three bytes
  * each. Empty rows take two bytes of a message: 8 KB compressed were 4.2 million rows, 400 MB and seconds of CPU.
  */
-const LARGE: MessageLimit = { bytes: MAX_ROWS_BYTES, values: 1_200_000, inTurn: true };
+const LARGE: MessageLimit = { bytes: MAX_ROWS_BYTES, values: 1_200_000, isQueued: true };
 
 /** The largest message that any method reads, in bytes. */
 export const MAX_MESSAGE_BYTES = LARGE.bytes;

@@ -11,7 +11,7 @@ import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { access } from '../access/interceptor.ts';
-import { endTurns } from '../access/message-turn.ts';
+import { releaseSlots } from '../access/message-slot.ts';
 import { openRequestLog } from '../access/request-log.ts';
 import { requirementsOf, type StandardCallers } from '../access/requirements.ts';
 import type { ServiceTokens } from '../access/service-token.ts';
@@ -22,7 +22,7 @@ import { limitImages } from './image-queue.ts';
 import { limitLists } from './list-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
-import type { Listening, RegisterServices, Services } from './services.ts';
+import type { Listening, RegisterServices, Services } from './server-options.ts';
 import { rejectTimeouts } from './timeouts.ts';
 import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
@@ -87,7 +87,7 @@ export async function serve(options: {
   const requestLog = openRequestLog(options.pool, options.logger);
   const { admit, interceptor: accessInterceptor } = access({ ...options, methodNamed, requestLog });
   const interceptors: Interceptor[] = [
-    endTurns,
+    releaseSlots,
     observer.interceptor,
     accessInterceptor,
     limitImages(),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
-import type { Listening } from './services.ts';
+import type { Listening } from './server-options.ts';
 
 /** Longer than any test may take. */
 const LONG_MS = 600_000;

@@ -1,6 +1,6 @@
 import { type ConnectError, type ContextValues, createContextKey } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
-import type { Gate } from './services.ts';
+import type { Gate } from './server-options.ts';
 
 /** Maximum timeout that a caller can request, in ms. */
 export const MAX_TIMEOUT_MS = 10 * 60_000;

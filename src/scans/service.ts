@@ -7,7 +7,7 @@ import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { finishDeletion, requestDeletion } from './delete-account-scans.ts';
-import { auditScans, type Difference } from './ledger/audit.ts';
+import { auditScans, type Difference } from './ledger/audit-scans.ts';
 import { waitingRecords } from './ledger/ledger.ts';
 import { parseWindow } from './reports/window.ts';
 

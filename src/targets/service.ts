@@ -6,7 +6,7 @@ import { instantOrFailure } from '../../common/contract/instants.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { authorOf, recordInternalChange } from '../access/audit.ts';
+import { authorOf, recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { transactionOf } from '../access/commit-limit.ts';
 import type { CodeRow } from '../codes/code-row.ts';
@@ -71,7 +71,7 @@ export function targetsService(options: {
         author: authorOf(context),
         note,
       });
-      if (changed) await recordInternalChange(tx, context, id);
+      if (changed) await recordIfByService(tx, context, id);
       return { target: targetFrom(await findVersion(tx, code, code.target_version)) };
     });
   }

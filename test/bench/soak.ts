@@ -17,7 +17,7 @@ import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { DAY_MS } from '../../src/scans/days.ts';
-import { auditScans } from '../../src/scans/ledger/audit.ts';
+import { auditScans } from '../../src/scans/ledger/audit-scans.ts';
 import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
 import { startRecorder } from '../../src/scans/recording/recorder.ts';
 import { newScannedCode, type ScannedCode, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';

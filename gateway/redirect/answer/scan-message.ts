@@ -1,8 +1,8 @@
 import { referrerHost } from '../../../common/contract/referrer.ts';
 import type { Decision } from '../../../common/targets/evaluate.ts';
 import { type FoundRoute, versionOfTarget } from '../routes/route-record.ts';
+import { CODE_ID, ID, ID_AT } from '../spool/scan-layout.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
-import { CODE_ID, ID, ID_AT } from '../spool/scan-start.ts';
 import { writeScanId } from './scan-id.ts';
 import { truncated, type Visit } from './visit.ts';
 

@@ -4,7 +4,7 @@ import type { Log } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { OperatorError } from '../../../common/runtime/operator-error.ts';
 import { readFrames } from './frames.ts';
-import { answeredAt } from './scan-start.ts';
+import { answeredAt } from './scan-layout.ts';
 import { sealedPath, segmentsIn, spoolsIn } from './segments.ts';
 import { recordsOf } from './ship-scans.ts';
 import { countShipped } from './shipped-figures.ts';

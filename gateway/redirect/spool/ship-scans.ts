@@ -12,7 +12,7 @@ import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { forceSpool } from './force-spool.ts';
 import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
-import { codeIdIn } from './scan-start.ts';
+import { codeIdIn } from './scan-layout.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
 import { type WatchedFolder, watchFolder } from './watch-folder.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
+import { answeredAt } from './scan-layout.ts';
 import { stampOf } from './scan-stamp.ts';
-import { answeredAt } from './scan-start.ts';
 
 /** Scans that are being published. */
 export interface Shipment {

@@ -4,7 +4,7 @@ import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../../scans/days.ts';
-import { auditScans } from '../../scans/ledger/audit.ts';
+import { auditScans } from '../../scans/ledger/audit-scans.ts';
 import { createPollHandler } from '../../scans/recording/poll-handler.ts';
 import { foldIncrements } from '../../scans/rollups/fold.ts';
 import { inMemoryLog, newScannedCode, scanRecord, visitor } from '../../scans/scans.fixture.ts';

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { archiveMonths } from '../../scans/archive/archive.ts';
-import { auditScans } from '../../scans/ledger/audit.ts';
+import { auditScans } from '../../scans/ledger/audit-scans.ts';
 import { createPollHandler } from '../../scans/recording/poll-handler.ts';
 import { inMemoryLog, newScannedCode, scanRecord } from '../../scans/scans.fixture.ts';
 import { openDatabase } from '../database.ts';

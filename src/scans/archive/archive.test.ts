@@ -17,7 +17,7 @@ import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans, finishDeletions, requestDeletion } from '../delete-account-scans.ts';
-import { auditScans } from '../ledger/audit.ts';
+import { auditScans } from '../ledger/audit-scans.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { startRecorder } from '../recording/recorder.ts';
 import { scanCounts } from '../reports/scan-counts.ts';

@@ -9,7 +9,7 @@ import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { inMemoryLog, logRecord, newScannedCode, scanRecord } from '../scans.fixture.ts';
-import { auditScans } from './audit.ts';
+import { auditScans } from './audit-scans.ts';
 import { waitingRecords } from './ledger.ts';
 
 let database: Database;

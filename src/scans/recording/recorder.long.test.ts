@@ -9,7 +9,7 @@ import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
-import { auditScans } from '../ledger/audit.ts';
+import { auditScans } from '../ledger/audit-scans.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { createPollHandler } from './poll-handler.ts';

@@ -15,7 +15,7 @@ import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
-import { auditScans } from '../ledger/audit.ts';
+import { auditScans } from '../ledger/audit-scans.ts';
 import { monthAfter, monthOf } from '../partitions.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import {

@@ -7,7 +7,7 @@ import { figuresOf } from '../../analytics/figures.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
-import { auditScans } from '../ledger/audit.ts';
+import { auditScans } from '../ledger/audit-scans.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { foldIncrements } from '../rollups/fold.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord, visitor } from '../scans.fixture.ts';

@@ -9,7 +9,7 @@ import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans } from '../delete-account-scans.ts';
-import { auditScans } from '../ledger/audit.ts';
+import { auditScans } from '../ledger/audit-scans.ts';
 import { createPollHandler } from '../recording/poll-handler.ts';
 import { startRecorder } from '../recording/recorder.ts';
 import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';

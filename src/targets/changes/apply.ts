@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
-import { timeIfOpen } from '../../access/open-account.ts';
+import { timeIfOpen } from '../../access/account-is-open.ts';
 import { announceAll } from '../../codes/announce.ts';
 import { CHANGED, CODE_COLUMNS, type CodeRow, codeFrom } from '../../codes/code-row.ts';
 import { TARGET_BEFORE, VERSIONS_OF_CHANGED } from '../../codes/target-versions.ts';

@@ -3,10 +3,10 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { Cursors } from '../../../common/contract/cursors.ts';
 import { encodeId } from '../../../common/contract/ids.ts';
 import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { recordInternalChange } from '../../access/audit.ts';
+import { isOpen } from '../../access/account-is-open.ts';
+import { recordIfByService } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
 import { once } from '../../access/idempotency.ts';
-import { isOpen } from '../../access/open-account.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
@@ -56,7 +56,7 @@ export function targetChangeMethods(options: {
         async (tx) => {
           staged = await stage(options, tx, context, request);
           const id = encodeId('change', staged.id);
-          if (!staged.dryRun) await recordInternalChange(tx, context, id);
+          if (!staged.dryRun) await recordIfByService(tx, context, id);
           if (!isCompleted(staged)) await schedule(tx, TARGET_CHANGE_TASK, staged.id);
           return changeTargetsResponse(staged);
         },

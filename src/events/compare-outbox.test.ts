@@ -10,7 +10,7 @@ import { EVENTS, ROUTES } from '../../common/log/topics.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { compareEvents, compareRoutes } from './audit.ts';
+import { compareEvents, compareRoutes } from './compare-outbox.ts';
 import { eventsService } from './service.ts';
 
 const ROWS = 30;

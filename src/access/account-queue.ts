@@ -27,7 +27,7 @@ const queue = fairQueue({
  * Runs `work`, which takes a connection, when it is the turn of the account that the call acts for; at once without an account.
  * The turn ends with the work, or earlier when that calls `endTurn`.
  */
-export function inTurn<Result>(
+export function inAccountQueue<Result>(
   { values, signal }: HandlerContext,
   work: (endTurn: () => void) => Promise<Result>,
 ): Promise<Result> {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { inTurn } from './account-turn.ts';
+import { inAccountQueue } from './account-queue.ts';
 import { type Account, callerKey } from './caller.ts';
 import { ormTransactionOf, transactionOf } from './commit-limit.ts';
 
@@ -56,15 +56,15 @@ test('a turn can end before its work, and one without an account waits for nobod
     if (name === 'waits') endOfTurn();
     return ended;
   };
-  const waiting = Array.from({ length: MANY }, () => inTurn(callOf('a'), begin('waits')));
+  const waiting = Array.from({ length: MANY }, () => inAccountQueue(callOf('a'), begin('waits')));
   await expect.poll(() => begun.length).toBe(MANY);
-  const working = Array.from({ length: MANY }, () => inTurn(callOf('a'), begin('works')));
+  const working = Array.from({ length: MANY }, () => inAccountQueue(callOf('a'), begin('works')));
   const anyone = { ...callOf('a'), values: createContextValues() };
-  const withoutAccount = Array.from({ length: MANY }, () => inTurn(anyone, begin('without account')));
+  const withoutAccount = Array.from({ length: MANY }, () => inAccountQueue(anyone, begin('without account')));
   await new Promise(setImmediate);
   expect(begun.filter((name) => name === 'works')).toHaveLength(4);
   expect(begun.filter((name) => name === 'without account')).toHaveLength(MANY);
   end();
   await Promise.all([...waiting, ...working, ...withoutAccount]);
-  await expect(inTurn(callOf('a'), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  await expect(inAccountQueue(callOf('a'), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
 });
