@@ -68,14 +68,14 @@ export function createHttpServer(options: HttpServerOptions): Server {
   };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
-    // It would be counted, or change something, and no response to it is sent. Responses make Node stop reading the rest.
+    // What follows a refused request must not be executed, as its response can't be sent any more.
     if (ending.has(request.socket)) return refuse(request, response, 400, 'An earlier request ended this connection.');
     if (isStopping()) response.setHeader('connection', 'close');
     const fault = normalizeRequest(request);
     if (fault !== undefined) return refuse(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MAX_PIPELINED) {
       countRefusal('requests_ahead');
-      const sentence = `At most ${MAX_PIPELINED} requests of a connection may wait for their answers.`;
+      const sentence = `Too many pipelined requests: at most ${MAX_PIPELINED} of a connection may be pending.`;
       return refuse(request, response, 429, sentence, { 'retry-after': '1' });
     }
     if (!admit(request, response)) {

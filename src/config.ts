@@ -40,7 +40,7 @@ function areResolvers(servers: readonly string[]): boolean {
 
 /** Every variable of the core. */
 export const CORE_VARIABLES = {
-  CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON by curl.' },
+  CORE_PORT: { type: port(8081), about: 'Connect, gRPC-Web and gRPC over HTTP/1.1 and HTTP/2; JSON with curl.' },
   GRPC_PORT: { type: port(50051), about: 'Native gRPC with reflection and health; used by gateways.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that both ports listen on.' },
   DATABASE_URL: {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 /** Modules that every module of a domain may import. */
 const FOR_ALL = ['db', 'access', 'events', 'jobs'];
 
-/** What these import themselves. Source: CONTRIBUTING.md, as for `betweenDomains`. */
+/** What these import themselves, as CONTRIBUTING.md says above that list. */
 const OF_ITS_OWN = { db: [], access: ['db'], events: ['db'], jobs: ['db', 'access'], rpc: ['access'] };
 
 test('modules of the core import one another only as CONTRIBUTING.md says', () => {

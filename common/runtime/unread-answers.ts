@@ -14,7 +14,7 @@ interface Answer {
   checks: number;
 }
 
-/** Watches an answer until it is sent. `close`: gives its client up. */
+/** Watches an answer until it is sent. `close`: closes the client's connection. */
 export type WatchAnswer = (sent: Pick<Writable, 'writableLength' | 'once'>, close: () => void) => void;
 
 /**

@@ -28,7 +28,7 @@ const REPORT_MS = 60_000;
 export interface Core {
   /** `http://host:port`. */
   readonly origin: string;
-  /** Of the service, for no account. */
+  /** For calls of the dashboard itself, which act for no account. */
   readonly accounts: Client<typeof AccountsService>;
   /** Connections for forwarded calls. */
   readonly agent: Agent;

@@ -159,7 +159,7 @@ describe('a page that shows another account than the session’s', () => {
       const error = ConnectError.from(await call().catch((thrown) => thrown));
       expect([error.code, error.rawMessage]).toEqual([
         Code.FailedPrecondition,
-        'This page shows another account than the one that is open. Load it again.',
+        'You have switched to another account in another tab. Reload this page.',
       ]);
       expect(error.metadata.get('signpost-account-changed')).toBe('true');
     }

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
+import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
@@ -16,16 +17,16 @@ import { MEMBER_METHODS } from './member-methods.ts';
 import type { Session, Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
-/** The most bytes of a call's message: as many as the core reads of a batch, and the frame around it. */
-const MAX_REQUEST_BYTES = 8 * 1024 * 1024 + 1024;
+/** The maximum size of a call's message, in bytes: what the core reads of a batch, and the frame around it. */
+const MAX_REQUEST_BYTES = MAX_ROWS_BYTES + 1024;
 
-/** The most bytes of one message of a stream. */
-const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+/** The maximum size of one message of a stream, in bytes. */
+const MAX_MESSAGE_BYTES = MAX_ROWS_BYTES;
 
 /** How long a stream may last, in ms, as long as the core allows. Clients continue with another call. */
 const STREAM_MS = 10 * 60_000;
 
-/** How much later than the core this server gives a call up, in ms: normally the core reports the timeout. */
+/** How much later than the core this server abandons a call, in ms: normally the core reports the timeout. */
 const MARGIN_MS = 2_000;
 
 /**
@@ -73,28 +74,28 @@ export function forwardCalls(
       reply.header('cache-control', 'no-store');
       const { service, method: name } = request.params;
       const method = MEMBER_METHODS.get(`${service}/${name}`);
-      const rejection = await admit(request, reply, method);
-      if (!method || rejection instanceof ConnectError) {
+      const admitted = await admit(request, reply, method);
+      if (admitted instanceof ConnectError) {
         discardBody(request, reply);
-        return sendError(reply, method, rejection as ConnectError);
+        return sendError(reply, method, admitted);
       }
-      request.call = { method, session: rejection };
+      request.call = admitted;
     },
     handler: (request, reply) => forward(request, reply, request.call),
   });
 
-  /** The session of a call that may be made. */
+  /** The method and session of a call that may be made; otherwise the error with which it is answered. */
   async function admit(
     request: FastifyRequest,
     reply: FastifyReply,
     method: DescMethod | undefined,
-  ): Promise<Session | ConnectError> {
+  ): Promise<Call | ConnectError> {
     const session = await sessions.of(request);
     if (!session) return failure('UNAUTHENTICATED', 'You are signed out. Sign in again.');
     const { [SHOWN_ACCOUNT]: shown = session.account } = request.headers;
     if (shown !== session.account) {
       reply.header(ACCOUNT_CHANGED, 'true');
-      const message = 'This page shows another account than the one that is open. Load it again.';
+      const message = 'You have switched to another account in another tab. Reload this page.';
       return new ConnectError(message, Code.FailedPrecondition);
     }
     if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');
@@ -102,7 +103,7 @@ export function forwardCalls(
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
     }
     if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
-    return begin(session, reply) ?? session;
+    return begin(session, reply) ?? { method, session };
   }
 
   async function forward(
@@ -136,7 +137,7 @@ export function forwardCalls(
         headersTimeout: limitMs + MARGIN_MS,
         bodyTimeout: limitMs + MARGIN_MS,
       });
-      // It is about the dashboard's service token. A page that got it would believe that its session has ended.
+      // The core rejects the dashboard's service token. With this status a page would believe that its session has ended.
       if (response.statusCode === 401) {
         await response.body.dump();
         logger.error('the core does not accept the service token of the dashboard');
@@ -162,7 +163,7 @@ interface Call {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of an admitted call. */
+    /** The method and session of an admitted call. */
     call: Call;
   }
 }

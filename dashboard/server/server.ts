@@ -67,7 +67,7 @@ export async function createServer(options: {
     trustProxy: [...trustedProxies],
     // Fastify's own would add a second answer to requests that are answered before their bodies.
     clientErrorHandler() {},
-    // Of paths that no route can get, for which Fastify runs no hook.
+    // For paths that no route can match, Fastify runs no hook.
     frameworkErrors({ statusCode = 400 }, _, reply: FastifyReply) {
       reply.code(statusCode).headers(headers).send({ error: 'The path is malformed, or too long.' });
     },
@@ -83,9 +83,7 @@ export async function createServer(options: {
     if (isAllowedOrigin(request, dashboardUrl)) return;
     discardBody(request, reply);
     if (request.url.startsWith('/sign-in')) return sendPage(request, reply, 'foreign-origin');
-    return reply
-      .code(403)
-      .send({ code: 'permission_denied', message: 'Only pages of the dashboard may ask for this.' });
+    return reply.code(403).send({ code: 'permission_denied', message: 'This request must come from the dashboard.' });
   });
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const status = error instanceof ConnectError ? 503 : (error.statusCode ?? 500);

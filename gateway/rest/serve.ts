@@ -16,7 +16,7 @@ import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
 import { rateHeaders } from './rate-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
-/** The status under which metrics and traces have a request whose caller disconnected, as in nginx: nobody is sent it. */
+/** The status under which metrics and traces have a request whose caller disconnected, as in nginx; no client receives it. */
 const CALLER_DISCONNECTED = 499;
 
 /** A body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */

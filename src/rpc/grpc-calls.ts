@@ -23,7 +23,10 @@ import { RECEIVE_MS, type ServerOptions } from './server-options.ts';
 import { timeoutOf } from './timeouts.ts';
 import { certificateName } from './tls.ts';
 
-/** Of calls with another number of messages. Source: gRPC, "Status codes and their use in gRPC", cardinality violations. */
+/**
+ * The error of a unary call without a message or with several. Source: gRPC, "Status codes and their use in gRPC",
+ * cardinality violations.
+ */
 const ONE_MESSAGE = 'A call of this method has exactly one message.';
 
 /** The trailer that carries an error's details. */

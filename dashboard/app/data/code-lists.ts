@@ -3,6 +3,7 @@ import { createClient } from '@connectrpc/connect';
 import { createQueryOptions } from '@connectrpc/connect-query';
 import { useQueries } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import {
   type Code,
   CodesService,
@@ -14,9 +15,9 @@ import { queryClient, refreshServices, STALE_MS } from './queries.ts';
 import { transport } from './transport.ts';
 
 /** Codes per call: the most that the core returns. */
-export const PAGE = 100;
+export const PAGE = PAGE_LIMIT.most;
 
-/** For how long the list must have stood still before its rows are loaded, in ms: a drag of the scrollbar crosses thousands. */
+/** How long after the last scrolling the rows are loaded, in ms: dragging the scrollbar crosses thousands. */
 const SETTLED_MS = 60;
 
 const client = createClient(CodesService, transport);

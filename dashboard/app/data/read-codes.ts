@@ -1,9 +1,10 @@
 import { createClient } from '@connectrpc/connect';
+import { PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import { type Code, CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { transport } from './transport.ts';
 
 /** Codes per call: the most that the core returns. */
-const PER_CALL = 100;
+const PER_CALL = PAGE_LIMIT.most;
 
 /** Calls at a time: browsers open no more connections to one host. */
 const CONCURRENCY = 6;

@@ -117,7 +117,7 @@ export function readSpool(
         const waiting = segmentsIn(folder).find((segment) => waitingIn(segment) > 0);
         return waiting && startOf(waiting);
       } catch {
-        // As for the depth.
+        // `next` reports it.
         return undefined;
       }
     },

@@ -9,7 +9,7 @@ import { dayOf } from '../days.ts';
 /** The outcome of some records of one partition. */
 export interface LedgerEntry {
   readonly partition: number;
-  /** Of the topic that the position belongs to: see `Log.identity`. */
+  /** The identity of the position's topic: see `Log.identity`. */
   readonly topicId: string;
   /** The partition's position: the offset after its last entered record. */
   readonly position: bigint;

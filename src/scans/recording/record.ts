@@ -47,7 +47,7 @@ export interface Poll {
   /** When the poll was decoded, by Postgres's clock, in ms since 1970. */
   readonly now: number;
   readonly partition: number;
-  /** Of the topic: see `Log.identity`. */
+  /** The identity of the topic: see `Log.identity`. */
   readonly topicId: string;
   /** Where the records were read: the log has none between it and the first one. */
   readonly from: bigint;

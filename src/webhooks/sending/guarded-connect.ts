@@ -5,7 +5,7 @@ import { isPublicAddress } from '../public-address.ts';
 import { acceptContinue } from './accept-continue.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Of each query to each name server. */
+/** The timeout of each query to each name server, in ms. */
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
 
