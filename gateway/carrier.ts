@@ -58,7 +58,7 @@ async function main(): Promise<void> {
     log,
     logger,
     take: shipped.take,
-    forceAll: config.SPOOL_RETENTION_HOURS > 0,
+    syncAll: config.SPOOL_RETENTION_HOURS > 0,
   });
   running.defer(() => shipper.stop(SHIP_MS));
   const metrics = measureCarrier({ shipper, routes: () => follower.status() });

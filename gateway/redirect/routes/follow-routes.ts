@@ -37,8 +37,8 @@ const PROGRESS_EVERY = 100_000;
 const COMPARE_MS = 2_000;
 
 /** The table could not be written, which is no failure of the log; `cause` says why. */
-class Unwritten extends Error {
-  override readonly name = 'Unwritten';
+class TableNotWritten extends Error {
+  override readonly name = 'TableNotWritten';
 }
 
 export interface FollowingOptions {
@@ -69,7 +69,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
 
   async function advance(routes: readonly Route[], reached: Reached): Promise<void> {
     await table.advance(routes, reached).catch((cause: unknown) => {
-      throw new Unwritten('routes can’t be written to disk', { cause });
+      throw new TableNotWritten('routes can’t be written to disk', { cause });
     });
   }
 
@@ -125,7 +125,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       onGap: (partition, next) => advance([], { partition, next }),
       // The table writes those of all partitions in one commit.
       partitionsAtOnce: ROUTES.partitions,
-      onError: (error) => (error instanceof Unwritten ? reportUnwritten(1, error.cause) : reportUnread(1, error)),
+      onError: (error) => (error instanceof TableNotWritten ? reportUnwritten(1, error.cause) : reportUnread(1, error)),
     });
   }
 

@@ -100,9 +100,9 @@ export function openRouteTable(
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
   /** Records of codes that could not be written, by short code. Those that the table has meanwhile do no harm. */
-  const served = new BoundedMap<string, Buffer>(MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES);
+  const unwritten = new BoundedMap<string, Buffer>(MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES);
   /** Positions that are not in the table yet, although all routes before them are. */
-  const unwritten = new Map<number, bigint>();
+  const pendingPositions = new Map<number, bigint>();
   let writingPositions: NodeJS.Timeout | undefined;
   const reportUnwritten = throttledReport(LOG_MS, (_, error: unknown) =>
     logger.error({ err: error }, 'a route could not be written to disk'),
@@ -134,7 +134,7 @@ export function openRouteTable(
       await lock.alone(() => commit(routes.slice(at, at + ROUTES_PER_COMMIT)), false);
     }
     if (at < routes.length) return lock.alone(() => commit(routes.slice(at), reached), false);
-    for (const [partition, next] of reached) unwritten.set(partition, next);
+    for (const [partition, next] of reached) pendingPositions.set(partition, next);
     writingPositions ??= setTimeout(() => {
       writingPositions = undefined;
       // After a failure they are written with later ones, or a part of the topic is read again.
@@ -152,8 +152,8 @@ export function openRouteTable(
   }
 
   function serveUnwritten(shortCode: string, record: Buffer): void {
-    const before = served.get(shortCode);
-    if (!before || versionIn(before) < versionIn(record)) served.set(shortCode, record, record.length);
+    const before = unwritten.get(shortCode);
+    if (!before || versionIn(before) < versionIn(record)) unwritten.set(shortCode, record, record.length);
   }
 
   /**
@@ -180,13 +180,13 @@ export function openRouteTable(
   }
 
   function commit(routes: readonly Route[], reached: Positions = new Map()): void {
-    commits.write(routes, new Map([...unwritten, ...reached]));
-    unwritten.clear();
+    commits.write(routes, new Map([...pendingPositions, ...reached]));
+    pendingPositions.clear();
     isFresh = false;
   }
 
   async function writePositions(): Promise<void> {
-    if (unwritten.size > 0) await lock.alone(() => commit([]), false);
+    if (pendingPositions.size > 0) await lock.alone(() => commit([]), false);
   }
 
   return {
@@ -194,7 +194,7 @@ export function openRouteTable(
       refresh();
       const written = read(CODE_KEY + shortCode);
       if (!written) return undefined;
-      const kept = served.get(shortCode);
+      const kept = unwritten.get(shortCode);
       const record = kept && versionIn(kept) > versionIn(written) ? kept : written;
       return readCode(record, record.length);
     },
@@ -211,12 +211,12 @@ export function openRouteTable(
     positions() {
       const entries = store.getRange(positionKeys());
       const written = entries.map(({ key, value }) => [Number(key.slice(1)), BigInt(value.toString())] as const);
-      return new Map([...written, ...unwritten]);
+      return new Map([...written, ...pendingPositions]);
     },
     topic: () => store.get(TOPIC_KEY)?.toString(),
     async beginTopic(identity) {
       await lock.alone(() => {
-        unwritten.clear();
+        pendingPositions.clear();
         commits.beginTopic(identity);
       }, false);
     },

@@ -33,12 +33,12 @@ export interface Frames {
 
 /**
  * Reads the frames of a part of a segment. `next` says what follows it: `more` of the segment; `nothing`, at its end; or
- * `unwritten`, if the segment is still being written, and then reading stops at the first frame that is not complete.
+ * `open`, if the segment is still being written, and then reading stops at the first frame that is not complete.
  *
  * After damage of any kind it searches, byte by byte, for the next frame with a correct checksum, so that one bad sector
  * costs only the scans on it.
  */
-export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'unwritten'): Frames {
+export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'open'): Frames {
   const payloads: Uint8Array[] = [];
   let read = 0;
   let damaged = 0;
@@ -48,7 +48,7 @@ export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'unwritten'
       payloads.push(found);
       read += HEADER_BYTES + found.length;
     } else {
-      if (next === 'unwritten' || (found === 'not whole' && next === 'more')) break;
+      if (next === 'open' || (found === 'not whole' && next === 'more')) break;
       damaged++;
       read++;
     }

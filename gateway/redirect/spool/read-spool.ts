@@ -50,7 +50,7 @@ export function readSpool(
 
   function read(segment: Segment): Frames {
     const { bytes, atEnd } = readFrom(segment.path, done);
-    const frames = readFrames(bytes, !segment.sealed ? 'unwritten' : atEnd ? 'nothing' : 'more');
+    const frames = readFrames(bytes, !segment.sealed ? 'open' : atEnd ? 'nothing' : 'more');
     const { damaged } = frames;
     if (damaged > 0) logger.error({ segment: segment.path, damaged }, 'damaged bytes in a spool were skipped');
     return frames;

@@ -107,7 +107,7 @@ function readSegment(path: string, sealed: boolean): SegmentBytes | undefined {
 function* partsOf(bytes: Buffer, sealed: boolean): Generator<readonly Uint8Array[]> {
   for (let at = 0; ; ) {
     const end = at + PART_BYTES;
-    const next = end < bytes.length ? 'more' : sealed ? 'nothing' : 'unwritten';
+    const next = end < bytes.length ? 'more' : sealed ? 'nothing' : 'open';
     const { payloads, read } = readFrames(bytes.subarray(at, end), next);
     if (read === 0) return;
     yield payloads;

@@ -9,12 +9,12 @@ import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { onTicks } from '../../../common/runtime/ticks.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { forceSpool } from './force-spool.ts';
 import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-layout.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
+import { syncSpool } from './sync-spool.ts';
 import { type WatchedFolder, watchFolder } from './watch-folder.ts';
 
 /** Publishes the scans in the spools to the log. */
@@ -46,7 +46,7 @@ const IDLE_POLL_MS = 2_000;
 /** How often added and removed spools are detected, in ms. */
 const DISCOVER_MS = 500;
 /** Scans that wait on disk for the log are synced after one to two times this, in ms. */
-const FORCE_MS = 500;
+const SYNC_MS = 500;
 /** Pauses between attempts while the log is unavailable, in ms: each twice the previous one. */
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 5_000;
@@ -58,14 +58,14 @@ export interface ShippingOptions {
   readonly logger: Logger;
   /** Disposes of a segment that was published; by default it is deleted. */
   take?(path: string): void;
-  /** Whether scans are forced to disk that the log has, too: they are kept, for the log may lose them. */
-  readonly forceAll?: boolean;
+  /** Whether scans are synced to disk that the log has, too: they are kept, for the log may lose them. */
+  readonly syncAll?: boolean;
 }
 
 interface ShippedSpool {
   readonly reader: SpoolReader;
   /** Syncs to disk what has waited since the last call. */
-  force(): Promise<void>;
+  sync(): Promise<void>;
   /** Resolves when shipping from it has ended. */
   running: Promise<void> | undefined;
 }
@@ -74,7 +74,7 @@ interface ShippedSpool {
  * Publishes the oldest scans first and forgets them once the log has them; a crash in between repeats them, and the
  * recorder drops the duplicates by id. While the log is unavailable it retries for ever.
  */
-export function shipScans({ folder, log, logger, take, forceAll = false }: ShippingOptions): Shipper {
+export function shipScans({ folder, log, logger, take, syncAll = false }: ShippingOptions): Shipper {
   const stopping = new AbortController();
   const { signal } = stopping;
   const count = countShipped();
@@ -158,18 +158,18 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
       if (spools.has(spool)) continue;
       const path = join(folder, spool);
       const reader = readSpool(path, logger, take);
-      const force = forceSpool(path, forceAll ? () => false : reader.isForgotten);
-      const shipped: ShippedSpool = { reader, force, running: undefined };
-      spools.set(spool, shipped);
-      shipped.running = ship(spool, reader);
+      const sync = syncSpool(path, syncAll ? () => false : reader.isForgotten);
+      const added: ShippedSpool = { reader, sync, running: undefined };
+      spools.set(spool, added);
+      added.running = ship(spool, reader);
     }
   }
 
-  async function force(): Promise<void> {
+  async function sync(): Promise<void> {
     if (isForcing) return;
     isForcing = true;
     const errors: unknown[] = [];
-    for (const spool of spools.values()) await spool.force().catch((error: unknown) => errors.push(error));
+    for (const spool of spools.values()) await spool.sync().catch((error: unknown) => errors.push(error));
     isForcing = false;
     const [error] = errors;
     if (canForce && errors.length > 0)
@@ -180,7 +180,7 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
 
   discoverSpools();
   const stopDiscovery = onTicks(DISCOVER_MS, discoverSpools);
-  const stopForcing = onTicks(FORCE_MS, force);
+  const stopSyncing = onTicks(SYNC_MS, sync);
 
   return {
     status() {
@@ -194,7 +194,7 @@ export function shipScans({ folder, log, logger, take, forceAll = false }: Shipp
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
       stopDiscovery();
-      stopForcing();
+      stopSyncing();
       discoverSpools();
       deadline = performance.now() + graceMs;
       stopping.abort();

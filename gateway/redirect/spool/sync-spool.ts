@@ -14,7 +14,7 @@ interface SyncedSegment {
  * scans of the time between two calls. It skips a segment if `isDone` for its first `bytes`: most segments are never
  * synced, and nothing is written to the disk while the log accepts scans.
  */
-export function forceSpool(folder: string, isDone: (segment: string, bytes: number) => boolean): () => Promise<void> {
+export function syncSpool(folder: string, isDone: (segment: string, bytes: number) => boolean): () => Promise<void> {
   let previous = new Map<string, SyncedSegment>();
   return async () => {
     const now = new Map<string, SyncedSegment>();
