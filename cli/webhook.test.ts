@@ -119,6 +119,18 @@ test('resend waits for the response, however many attempts and newer deliveries 
   expect(stdout).toMatch(/^attempts +20\+$/m);
 });
 
+test('resend sends all failed deliveries again, of which the core takes 10,000 at a time', async () => {
+  // It is not verified, so nothing but its test event is sent.
+  const { id } = await json<Endpoint>('add', '--url', 'http://127.0.0.1:1/', '--events', 'qr.created');
+  await pool.query(
+    `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body, status, next_attempt_at)
+     select uuidv7(), id, account_id, uuidv7(), 'qr.created', '{}', 'failed', null
+     from webhook_endpoints, generate_series(1, 10001) where id = $1`,
+    [decodeId('hook', id)],
+  );
+  expect(await json('resend', '--id', id, '--since', '2026-01-01T00:00:00Z')).toEqual({ deliveries: 10_001 });
+});
+
 test('exits with 2 after invalid usage, and with 1 and a sentence after a rejected call', async () => {
   for (const args of [
     ['add'],

@@ -152,7 +152,13 @@ export function webhookCommands(webhook: Command): void {
         const again = await attempted(webhooks, sent, json());
         print(json(), [deliveryJson(again)], () => fields(deliveryRow(again)));
       } else if (id !== undefined && since !== undefined) {
-        const { deliveries } = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
+        const deliveries = await withProgress({ json: json(), what: 'Resending deliveries' }, async (update) => {
+          for (let sum = 0; ; update(sum)) {
+            const resent = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
+            sum += resent.deliveries;
+            if (!resent.more) return sum;
+          }
+        });
         print(json(), { deliveries }, () => `Deliveries that will be sent again: ${deliveries}.`);
       } else {
         throw new UsageError('Specify one delivery with --delivery, or failed ones with --id and --since.');

@@ -62,6 +62,14 @@ export function newUuid(): string {
   return v7({ ...latest, random: own });
 }
 
+/** The lowest UUIDv7 of a time in ms since 1970. Times that a UUIDv7 cannot have become the nearest one. */
+export function lowestUuidAt(time: number): string {
+  const hex = Math.min(Math.max(time, 0), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+}
+
 /** Writes the 16 bytes of a UUID, given in canonical form, into `to` at offset `at`. */
 export function writeUuid(uuid: string, to: Uint8Array, at: number): void {
   let byte = at;

@@ -5,7 +5,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { isoTime } from '../../common/contract/code-json.ts';
 import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
+import { decodeId, encodeId, lowestUuidAt, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT, SHOWN_ATTEMPTS } from '../../common/contract/ranges.ts';
@@ -50,14 +50,27 @@ const attemptsBefore = statement<AttemptRow & { position: string }>(
    where delivery_id = $1 and at < $2::timestamptz order by at desc limit $3`,
 );
 
-/** Index: webhook_deliveries_failed. */
-const resendAllFailed = statement<{ resent: number }>(
+/** Deliveries resent in one call: it locks the endpoint, for which events of all accounts wait. */
+const MAX_RESENT = 10_000;
+
+/** By how much an id may be older than `created_at`, in ms: that of a test event has the time of a core's clock. */
+const CLOCK_SKEW_MS = 300_000;
+
+/**
+ * Those that failed of the ids from $4 on, which are in the order of creation, the oldest first. Indexes:
+ * webhook_deliveries_failed, webhook_deliveries_pkey. One that expires meanwhile is chosen and not resent.
+ */
+const resendOldestFailed = statement<{ deliveries: number; more: boolean }>(
   'webhooks_resend_failed',
-  `with resent as (
+  `with chosen as materialized (
+     select id from webhook_deliveries
+     where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 and id >= $4
+     order by id limit ${MAX_RESENT}
+   ), resent as (
      update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
-     where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 returning id
+     where id = any(array(select id from chosen)) returning id
    )
-   select count(*)::integer as resent from resent`,
+   select (select count(*)::integer from resent) as deliveries, (select count(*) = ${MAX_RESENT} from chosen) as more`,
 );
 
 /** Index: webhook_endpoints_pkey. */
@@ -145,13 +158,20 @@ export async function resend(
 }
 
 /**
- * Makes the deliveries of an endpoint pending again that failed and were created since a time. The caller has locked
- * the endpoint. `endpointId`: UUID. Returns their number.
+ * Makes up to 10,000 deliveries of an endpoint pending again that failed and were created since a time, the oldest first. The
+ * caller has locked the endpoint. `endpointId`: UUID. Returns their number, and whether more may be left.
  */
-export async function resendFailed(tx: Queryable, accountId: string, endpointId: string, since: Date): Promise<number> {
-  const { resent = 0 } = (await first(tx, resendAllFailed, [endpointId, accountId, since])) ?? {};
-  if (resent > 0) await run(tx, makeDue, [endpointId, accountId]);
-  return resent;
+export async function resendFailed(
+  tx: Queryable,
+  accountId: string,
+  endpointId: string,
+  since: Date,
+): Promise<{ deliveries: number; more: boolean }> {
+  const oldest = lowestUuidAt(since.getTime() - CLOCK_SKEW_MS);
+  const resent = await first(tx, resendOldestFailed, [endpointId, accountId, since, oldest]);
+  const { deliveries, more } = resent ?? { deliveries: 0, more: false };
+  if (deliveries > 0) await run(tx, makeDue, [endpointId, accountId]);
+  return { deliveries, more };
 }
 
 async function withAttempts(on: Queryable, deliveries: readonly DeliveryEntity[]): Promise<Delivery[]> {

@@ -460,4 +460,25 @@ describe('deliveries', () => {
     expect(rows).toEqual([{ attempts: 0 }, { attempts: 0 }]);
     expect((await account.webhooks.resendFailed({ endpointId: id, since })).deliveries).toBe(0);
   });
+
+  test('resendFailed resends the 10,000 oldest, and says that more are left', async () => {
+    const { id } = await create();
+    const since = timestampFromDate(new Date(Date.now() - 3_600_000));
+    await pool.query(
+      `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body, status, next_attempt_at)
+       select uuidv7(), $1, $2, uuidv7(), 'qr.created', '{}', 'failed', null from generate_series(1, 10000)`,
+      [decodeId('hook', id), account.id],
+    );
+    const newest = [await addDelivery(id, 'failed'), await addDelivery(id, 'failed')];
+    const request = { endpointId: id, since };
+    expect(await account.webhooks.resendFailed(request)).toMatchObject({ deliveries: 10_000, more: true });
+    const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id, status: DeliveryStatus.FAILED });
+    expect(deliveries.map((each) => each.id)).toEqual(newest.toReversed());
+    expect(await account.webhooks.resendFailed(request)).toMatchObject({ deliveries: 2, more: false });
+    // The years that a Timestamp has are more than those of a UUIDv7.
+    for (const at of ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z']) {
+      const none = await account.webhooks.resendFailed({ endpointId: id, since: timestampFromDate(new Date(at)) });
+      expect(none).toMatchObject({ deliveries: 0, more: false });
+    }
+  });
 });

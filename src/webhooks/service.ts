@@ -147,10 +147,9 @@ export function webhooksService({
       // Validation has ensured that `since` is set; it may still be outside the range of Date.
       const since = request.since ? timestampDate(request.since) : new Date();
       if (Number.isNaN(since.getTime())) throw failure('INVALID_FIELD', 'since: must be a time.');
-      const deliveries = await changeLocked(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
+      return changeLocked(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
         resendFailed(connectionOf(em), accountId, expectEnabled(endpoint, 'endpoint_id: this endpoint').id, since),
       );
-      return { deliveries };
     },
   };
 }

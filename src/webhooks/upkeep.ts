@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { encodeId } from '../../common/contract/ids.ts';
+import { encodeId, lowestUuidAt } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
 import { postgresNow } from '../db/clock.ts';
@@ -39,7 +39,7 @@ const replaceSealed = statement(
  * current key the secrets that another key sealed. Any number of processes may run it at once. `now`: Postgres's clock.
  */
 export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
-  const expiredBefore = uuidAt(now - RETENTION_MS);
+  const expiredBefore = lowestUuidAt(now - RETENTION_MS);
   while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE);
   await deleteFullBudgets(pool);
   await disableIdle(pool, logger);
@@ -61,10 +61,4 @@ export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: num
 /** Runs the upkeep once an hour. */
 export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
   return hourly('upkeep of webhooks', logger, async () => runUpkeep(pool, seal, logger, await postgresNow(pool)));
-}
-
-/** Returns the lowest UUIDv7 of a time in ms. */
-function uuidAt(time: number): string {
-  const hex = time.toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }

@@ -180,10 +180,13 @@ function ResendFailed({ endpoint }: { readonly endpoint: Endpoint }) {
   const [isAsking, setAsking] = useState(false);
   const resend = useAction(WebhooksService.method.resendFailed);
   const run = async () => {
-    const { deliveries } = await resend.run({
-      endpointId: endpoint.id,
-      since: timestampFromMs(serverNow() - RESEND_MS),
-    });
+    const failed = { endpointId: endpoint.id, since: timestampFromMs(serverNow() - RESEND_MS) };
+    let deliveries = 0;
+    for (let more = true; more; ) {
+      const resent = await resend.run(failed);
+      deliveries += resent.deliveries;
+      more = resent.more;
+    }
     showToast(texts.resentFailed(deliveries, format.number(deliveries)));
   };
   return (

@@ -77,6 +77,15 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await deliveries.filter({ hasText: 'Waiting' }).getByRole('button', { name: 'Resend' }).focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => deliveries.filter({ hasText: 'Delivered' }).count(), { timeout: 30_000 }).toBe(3);
+
+    // The core resends so many in one call.
+    const answers = [{ deliveries: 10_000, more: true }, { deliveries: 3 }];
+    await page.route(/ResendFailed/, (route) => route.fulfill({ json: answers.shift() }));
+    await page.getByRole('button', { name: 'Resend all failed' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Resend all failed' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('10,003 events will be sent again').waitFor();
     await page.close();
   });
 
