@@ -50,7 +50,7 @@ import { deleteTargetChanges } from './targets/changes/entities.ts';
 import { targetsService } from './targets/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
-import { deleteEndpoints } from './webhooks/endpoints/delete-endpoints.ts';
+import { deleteEndpoints } from './webhooks/endpoints/delete-endpoint.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 

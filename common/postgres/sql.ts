@@ -202,5 +202,11 @@ export const COMMIT_WITHOUT_WAIT = `set_config('synchronous_commit', 'off', true
  * a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
  */
 export const BY_INDEX = 'set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off';
+/** `BY_INDEX` until the end of a transaction. */
+export const byIndex = promptStatement(
+  'sql_by_index',
+  `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+     set_config('enable_sort', 'off', true)`,
+);
 /** Reverts `BY_INDEX`. */
 export const BY_COST = 'reset enable_seqscan; reset enable_bitmapscan; reset enable_sort';

@@ -22,7 +22,7 @@ import { postgresNow } from '../db/clock.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
-import { AttemptEntity, DeliveryEntity } from './entities.ts';
+import { AttemptEntity, DeliveryEntity, EndpointEntity } from './entities.ts';
 
 /** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
 export const TEST_EVENT = 'webhook.test';
@@ -106,11 +106,16 @@ export async function listDeliveries(
   });
 }
 
-/** Returns one of the account's deliveries, or fails with NOT_FOUND. `id`: `dlv_…`. Index: webhook_deliveries_pkey. */
+/**
+ * Returns one of the account's deliveries, or fails with NOT_FOUND, also if its endpoint is deleted. `id`: `dlv_…`. Indexes:
+ * webhook_deliveries_pkey, webhook_endpoints_pkey.
+ */
 export async function findDelivery(em: EntityManager, accountId: string, id: string): Promise<DeliveryEntity> {
   const uuid = decodeId('dlv', id);
   const delivery = uuid === undefined ? null : await em.findOne(DeliveryEntity, { id: uuid, accountId });
-  if (!delivery) throw failure('NOT_FOUND', 'This account has no such delivery.');
+  const hasEndpoint =
+    delivery && (await em.count(EndpointEntity, { id: delivery.endpointId, accountId, deleted: false })) > 0;
+  if (!hasEndpoint) throw failure('NOT_FOUND', 'This account has no such delivery.');
   return delivery;
 }
 

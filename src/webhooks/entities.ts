@@ -16,6 +16,8 @@ export const EndpointEntity = defineEntity({
     disabledReason: p.text().nullable(),
     /** Whether it is disabled and may have pending deliveries left, which are about to fail; they are not sent. */
     failsPending: p.boolean().default(false),
+    /** Whether it is disabled for good and found by no call: its deliveries are being deleted, and it after them. */
+    deleted: p.boolean().default(false),
     /** Both secrets are encrypted, and read only if a query names them. */
     secret: p.blob().lazy(),
     /** Requests are also signed with it, until `formerUntil`. */
@@ -40,7 +42,7 @@ export const EndpointEntity = defineEntity({
       expression: `create index webhook_endpoints_of_account on webhook_endpoints (account_id, id desc)`,
     },
     { name: 'webhook_endpoints_due', properties: ['dueAt'], where: 'due_at is not null' },
-    { name: 'webhook_endpoints_fail_pending', properties: ['id'], where: 'fails_pending' },
+    { name: 'webhook_endpoints_unfinished', properties: ['id'], where: 'fails_pending or deleted' },
   ],
 });
 

@@ -1,13 +1,18 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
+import { Client } from 'pg';
+import { pino } from 'pino';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
+import { byIndex, run, transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
-import { failRemaining } from './endpoints/disable-endpoint.ts';
+import { deleteEndpoints } from './endpoints/delete-endpoint.ts';
+import { finishEndpoints } from './endpoints/finish-endpoints.ts';
+import { fanOutRecords } from './fan-out.ts';
 import { queueOf } from './sending/queue.ts';
-import { type Tenant, webhooksFixture } from './webhooks.fixture.ts';
+import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const URL = 'https://hooks.example.com/signpost?shop=4';
 const { pool, seal, newAccount } = await webhooksFixture();
@@ -35,6 +40,31 @@ async function due(): Promise<boolean[]> {
   return rows.map((row) => row.due);
 }
 
+/** Adds so many pending deliveries that the endpoint is not due for. */
+async function addPending(endpoint: string, deliveries: number): Promise<void> {
+  await pool.query(
+    `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+     select uuidv7(), $1, $2, uuidv7(), 'qr.created', '{}' from generate_series(1, $3::integer)`,
+    [decodeId('hook', endpoint), account.id, deliveries],
+  );
+}
+
+/** The number of deliveries of an endpoint that fulfil a condition. */
+async function count(endpoint: string, condition: string): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `select count(*)::integer as count from webhook_deliveries where endpoint_id = $1 and ${condition}`,
+    [decodeId('hook', endpoint)],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Finishes disabled and deleted endpoints, as two processes at once and then another one do. */
+async function finish(): Promise<void> {
+  const { signal } = new AbortController();
+  await Promise.all([finishEndpoints(pool, signal), finishEndpoints(pool, signal)]);
+  await finishEndpoints(pool, signal);
+}
+
 async function rejection(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => new Error('the call was not rejected'),
@@ -42,6 +72,41 @@ async function rejection(call: Promise<unknown>): Promise<string> {
   );
   const { reason, message } = readFailure(error);
   return error instanceof ConnectError ? `${reason} ${message}` : String(error);
+}
+
+/** The plan of a statement that `work` runs in its only transaction. */
+async function planOf(name: string, work: () => Promise<unknown>): Promise<string> {
+  const query = vi.spyOn(Client.prototype, 'query');
+  await work();
+  const calls = query.mock.calls.map(([what]) => what as unknown as { name?: string; text: string; values: unknown[] });
+  query.mockRestore();
+  const planned = calls.find((each) => each.name === name);
+  return transaction(pool, async (tx) => {
+    if (calls.some((each) => each.name === byIndex.name)) await run(tx, byIndex);
+    const { rows } = await tx.query<{ 'QUERY PLAN': string }>(`explain (costs off) ${planned?.text}`, planned?.values);
+    return rows.map((row) => row['QUERY PLAN']).join('\n');
+  });
+}
+
+/** Expects that no call of the account finds an endpoint and a delivery. */
+async function expectUnknown(endpoint: string, delivery: string): Promise<void> {
+  const { webhooks } = account;
+  for (const call of [
+    () => webhooks.updateEndpoint({ id: endpoint, enabled: false }),
+    () => webhooks.deleteEndpoint({ id: endpoint }),
+    () => webhooks.rotateSecret({ id: endpoint }),
+    () => webhooks.sendTestEvent({ id: endpoint }),
+    () => webhooks.listDeliveries({ endpointId: endpoint }),
+    () => webhooks.resendFailed({ endpointId: endpoint, since: timestampFromDate(new Date(0)) }),
+  ]) {
+    expect(await rejection(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
+  }
+  for (const call of [
+    () => webhooks.resendDelivery({ id: delivery }),
+    () => webhooks.listAttempts({ deliveryId: delivery }),
+  ]) {
+    expect(await rejection(call())).toBe('NOT_FOUND This account has no such delivery.');
+  }
 }
 
 async function auditLog(): Promise<string[]> {
@@ -223,36 +288,23 @@ describe('endpoints', () => {
     const { webhooks } = account;
     const { id } = await create();
     const uuid = decodeId('hook', id) ?? '';
-    const count = async (condition: string) => {
-      const { rows } = await pool.query(
-        `select count(*)::integer as count from webhook_deliveries where endpoint_id = $1 and ${condition}`,
-        [uuid],
-      );
-      return rows[0].count;
-    };
     const disableWith = async (pending: number) => {
-      await pool.query(
-        `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
-         select uuidv7(), $1, $2, uuidv7(), 'qr.created', '{}' from generate_series(1, $3::integer)`,
-        [uuid, account.id, pending],
-      );
+      await addPending(id, pending);
       await webhooks.updateEndpoint({ id, enabled: false });
     };
     await disableWith(10_002);
-    expect(await count(`status = 'pending'`)).toBe(5_002);
+    expect(await count(id, `status = 'pending'`)).toBe(5_002);
     const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [uuid]);
     const capacity = { id: uuid, ...rows[0], deliveries: 10, bytes: 1_000, testsOnly: false, hasNone: true };
     expect(await queueOf(pool, newUuid(), 60_000).due([capacity], [], 1_000)).toEqual([]);
     await webhooks.updateEndpoint({ id, enabled: true });
-    expect(await count(`status = 'pending' and event_type <> 'webhook.test'`)).toBe(0);
-    expect(await count(`status = 'pending'`)).toBe(1);
+    expect(await count(id, `status = 'pending' and event_type <> 'webhook.test'`)).toBe(0);
+    expect(await count(id, `status = 'pending'`)).toBe(1);
 
     await disableWith(10_002);
-    expect(await count(`status = 'pending'`)).toBeGreaterThan(5_000);
-    const running = [1, 2].map(() => failRemaining(pool, new AbortController().signal));
-    await Promise.all(running);
-    await failRemaining(pool, new AbortController().signal);
-    expect(await count(`status = 'pending'`)).toBe(0);
+    expect(await count(id, `status = 'pending'`)).toBeGreaterThan(5_000);
+    await finish();
+    expect(await count(id, `status = 'pending'`)).toBe(0);
   });
 
   test('removing an endpoint removes its deliveries', async () => {
@@ -263,6 +315,58 @@ describe('endpoints', () => {
     const { rows } = await pool.query('select from webhook_deliveries where account_id = $1', [account.id]);
     expect(rows).toEqual([]);
     expect(await rejection(account.webhooks.listDeliveries({ endpointId: id }))).toContain('NOT_FOUND');
+  });
+
+  test('removing an endpoint with thousands of deliveries hides it and all of them at once, and then removes them', async () => {
+    const { webhooks } = account;
+    const { id } = await create();
+    const delivery = await addDelivery(id, 'failed');
+    await addPending(id, 10_002);
+    await pool.query('update webhook_endpoints set verified_at = now(), due_at = now() where account_id = $1', [
+      account.id,
+    ]);
+    await webhooks.deleteEndpoint({ id });
+    expect(await count(id, 'true')).toBe(5_003);
+    expect((await webhooks.listEndpoints({})).endpoints).toEqual([]);
+    await expectUnknown(id, delivery);
+    expect((await auditLog()).slice(1)).toEqual([`a test: DeleteEndpoint ${id}`]);
+    expect(await fanOutRecords(pool, [eventRecord(account.id)], pino({ level: 'silent' }))).toBe(0);
+    expect(await due()).toEqual([false]);
+    // It is not one of the 50 that an account may have.
+    await pool.query(
+      `insert into webhook_endpoints (id, account_id, url, events, secret)
+       select uuidv7(), account_id, url, events, secret from webhook_endpoints, generate_series(1, 49) where id = $1`,
+      [decodeId('hook', id)],
+    );
+    await create();
+    expect(await rejection(create())).toMatch(/^LIMIT_REACHED /);
+
+    await finish();
+    expect(await count(id, 'true')).toBe(0);
+    expect(await due()).toHaveLength(50);
+  });
+
+  test.each([
+    ['disabling', 'webhooks_fail_pending', (id: string) => account.webhooks.updateEndpoint({ id, enabled: false })],
+    ['removing', 'webhooks_delete_deliveries', (id: string) => account.webhooks.deleteEndpoint({ id })],
+  ])('%s reads no more deliveries than it changes, whatever the statistics are', async (_, name, change) => {
+    const { id } = await create();
+    await pool.query('analyze webhook_endpoints, webhook_deliveries');
+    const plan = await planOf(name, () => change(id));
+    expect(plan).toMatch(/Index Cond: \(endpoint_id = /);
+    expect(plan).not.toMatch(/Sort|Seq Scan|Bitmap/);
+  });
+
+  test('clearing an account deletes all its endpoints, whatever deliveries they have, and no other’s', async () => {
+    const [many, deleted] = [await create(), await create()];
+    await addPending(many.id, 5_001);
+    await addPending(deleted.id, 5_001);
+    await account.webhooks.deleteEndpoint({ id: deleted.id });
+    const otherAccount = await newAccount();
+    await create(['qr.created'], otherAccount);
+    await deleteEndpoints(pool, account.id);
+    expect(await due()).toEqual([]);
+    expect((await otherAccount.webhooks.listEndpoints({})).endpoints).toHaveLength(1);
   });
 
   test('rotation issues a new secret, and the old one stays valid for 24 hours', async () => {
@@ -289,28 +393,10 @@ describe('endpoints', () => {
     const otherAccount = await newAccount({ allowPrivate: false });
     const { id } = await create(['qr.created'], otherAccount);
     const sent = await addDelivery(id, 'failed');
-    const { webhooks } = account;
-    const since = timestampFromDate(new Date(0));
-    for (const each of [id, encodeId('hook', newUuid()), 'hook_', 'nonsense']) {
-      for (const call of [
-        () => webhooks.updateEndpoint({ id: each, enabled: false }),
-        () => webhooks.deleteEndpoint({ id: each }),
-        () => webhooks.rotateSecret({ id: each }),
-        () => webhooks.sendTestEvent({ id: each }),
-        () => webhooks.listDeliveries({ endpointId: each }),
-        () => webhooks.resendFailed({ endpointId: each, since }),
-      ]) {
-        expect(await rejection(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
-      }
-    }
-    for (const each of [sent, encodeId('dlv', newUuid()), 'nonsense']) {
-      for (const call of [
-        () => webhooks.resendDelivery({ id: each }),
-        () => webhooks.listAttempts({ deliveryId: each }),
-      ]) {
-        expect(await rejection(call())).toBe('NOT_FOUND This account has no such delivery.');
-      }
-    }
+    await expectUnknown(id, sent);
+    await expectUnknown(encodeId('hook', newUuid()), encodeId('dlv', newUuid()));
+    await expectUnknown('hook_', 'nonsense');
+    await expectUnknown('nonsense', '');
     expect((await otherAccount.webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, enabled: true }]);
     expect(await auditLog()).toEqual([]);
   });

@@ -15,6 +15,7 @@ import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { addTestDelivery, findDelivery, listAttempts, listDeliveries, resend, resendFailed } from './deliveries.ts';
 import { changeEndpoint } from './endpoints/change-endpoint.ts';
+import { deleteEndpoint } from './endpoints/delete-endpoint.ts';
 import { failPending } from './endpoints/disable-endpoint.ts';
 import { readEndpointUrl } from './endpoints/endpoint-url.ts';
 import {
@@ -109,8 +110,7 @@ export function webhooksService({
       return changed;
     },
     async deleteEndpoint(request, context) {
-      // Foreign keys delete its deliveries and their attempts.
-      await changeLocked(context, endpointUuid(request.id), (em, endpoint) => em.remove(endpoint).flush());
+      await changeLocked(context, endpointUuid(request.id), (em, { id }) => deleteEndpoint(connectionOf(em), id));
       return {};
     },
     async rotateSecret(request, context) {

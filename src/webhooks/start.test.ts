@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { listen } from '../../common/postgres/notifications.ts';
@@ -39,21 +40,25 @@ test.each([
   expect(receiver.connections()).toBe(requests);
 });
 
-test('deliveries that were left when an endpoint was disabled fail', async () => {
+test('what was left when an endpoint was disabled fails, and when it was deleted goes with it', async () => {
   const account = await newAccount();
   const { id } = await account.addEndpoint('https://hooks.example.com/');
+  const deleted = await account.addEndpoint('https://hooks.example.com/');
   await fanOutRecords(pool, [eventRecord(account.id)], logger);
   await pool.query(
     `update webhook_endpoints set disabled_reason = 'It was switched off.', fails_pending = true, due_at = null
      where account_id = $1`,
     [account.id],
   );
+  const uuid = decodeId('hook', deleted.id);
+  await pool.query('update webhook_endpoints set deleted = true where id = $1', [uuid]);
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
   const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
   onTestFinished(() => webhooks.stop());
   await vi.waitFor(async () => {
+    expect((await pool.query('select from webhook_endpoints where id = $1', [uuid])).rowCount).toBe(0);
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
     expect(deliveries).toMatchObject([{ status: DeliveryStatus.FAILED, attempts: [] }]);
   }, EVENTUALLY);

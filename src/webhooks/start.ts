@@ -3,15 +3,15 @@ import type { Logger } from 'pino';
 import type { Log } from '../../common/log/log.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { periodically } from '../../common/runtime/periodically.ts';
-import { failRemaining } from './endpoints/disable-endpoint.ts';
+import { finishEndpoints } from './endpoints/finish-endpoints.ts';
 import { startFanOut } from './fan-out.ts';
 import type { Seal } from './seal.ts';
 import { startDeliverer } from './sending/deliverer.ts';
 import { guardedConnect, unguardedConnect } from './sending/guarded-connect.ts';
 import { startUpkeep } from './upkeep.ts';
 
-/** How often what is left of the pending deliveries of disabled endpoints is looked for, in ms. */
-const FAIL_REMAINING_MS = 5_000;
+/** How often deliveries that are left of disabled and deleted endpoints are looked for, in ms. */
+const FINISH_MS = 5_000;
 
 export interface WebhooksOptions {
   readonly pool: Pool;
@@ -31,8 +31,8 @@ export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void>
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);
   const stopping = new AbortController();
-  const failing = periodically(FAIL_REMAINING_MS, 'failing the deliveries of disabled endpoints', logger, () =>
-    failRemaining(pool, stopping.signal),
+  const finishing = periodically(FINISH_MS, 'finishing disabled and deleted endpoints', logger, () =>
+    finishEndpoints(pool, stopping.signal),
   );
   const deliverer = startDeliverer({ pool, notifications, seal, connect, logger });
   const fanOut = startFanOut({ pool, log, logger });
@@ -41,7 +41,7 @@ export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void>
       stopping.abort();
       await fanOut.stop();
       await deliverer.stop();
-      await failing.stop();
+      await finishing.stop();
       await upkeep.stop();
     },
   };

@@ -5,7 +5,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../../common/contract/limits.ts';
-import { run, statement } from '../../../common/postgres/sql.ts';
+import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { type Endpoint, EndpointSchema } from '../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { lockAccount } from '../../access/lock-account.ts';
 import type { Database } from '../../db/database.ts';
@@ -26,7 +26,7 @@ export async function insertEndpoint(
 ): Promise<EndpointEntity> {
   const { accountId } = endpoint;
   await lockAccount(connectionOf(em), accountId);
-  expectBelowLimit('webhook endpoints', await em.count(EndpointEntity, { accountId }));
+  expectBelowLimit('webhook endpoints', await em.count(EndpointEntity, { accountId, deleted: false }));
   const added = em.create(EndpointEntity, endpoint);
   await em.flush();
   return added;
@@ -40,14 +40,15 @@ const countFailed = statement<{ id: string; failed: number }>(
        select from webhook_deliveries where endpoint_id = e.id and status = 'failed' limit 100
      ) failed
    ) as failed
-   from webhook_endpoints e where e.account_id = $1`,
+   from webhook_endpoints e where e.account_id = $1 and not e.deleted`,
 );
 
 /** Returns the account's endpoints, newest first, with their failed deliveries. Index: webhook_endpoints_of_account. */
 export async function listEndpoints({ orm, pool }: Database, accountId: string): Promise<Endpoint[]> {
   const counts = await run(pool, countFailed, [accountId]);
   const failed = new Map(counts.map((row) => [row.id, row.failed]));
-  const endpoints = await orm.em.fork().find(EndpointEntity, { accountId }, { orderBy: { id: 'desc' } });
+  const where = { accountId, deleted: false };
+  const endpoints = await orm.em.fork().find(EndpointEntity, where, { orderBy: { id: 'desc' } });
   return endpoints.map((each) => ({ ...endpointMessage(each), failedDeliveries: failed.get(each.id) ?? 0 }));
 }
 
@@ -57,13 +58,18 @@ export async function listEndpoints({ orm, pool }: Database, accountId: string):
  */
 export async function lockEndpoint(em: EntityManager, accountId: string, id: string): Promise<EndpointEntity> {
   // Locked first and read afterwards, to see what the previous holder of the lock committed.
-  await run(connectionOf(em), lock, [id, accountId]);
+  await lockEndpointRow(connectionOf(em), accountId, id);
   return findEndpoint(em, accountId, id);
+}
+
+/** Locks an endpoint until the transaction ends, also one that is deleted and has deliveries left. */
+export async function lockEndpointRow(tx: Queryable, accountId: string, id: string): Promise<void> {
+  await run(tx, lock, [id, accountId]);
 }
 
 /** Returns one of the account's endpoints, or fails with NOT_FOUND. */
 export async function findEndpoint(em: EntityManager, accountId: string, id: string): Promise<EndpointEntity> {
-  return expectFound((await em.findOne(EndpointEntity, { id, accountId })) ?? undefined);
+  return expectFound((await em.findOne(EndpointEntity, { id, accountId, deleted: false })) ?? undefined);
 }
 
 /** Replaces the encrypted secret of an endpoint. Requests are also signed with the former one for 24 hours. */

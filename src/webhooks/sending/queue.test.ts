@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { decodeId, newUuid } from '../../../common/contract/ids.ts';
+import { finishEndpoints } from '../endpoints/finish-endpoints.ts';
 import { fanOutRecords } from '../fan-out.ts';
 import { eventRecord, webhooksFixture } from '../webhooks.fixture.ts';
 import { type Capacity, type DeliveryResult, type DueDelivery, queueOf } from './queue.ts';
@@ -20,7 +21,7 @@ async function addEndpoint(events: number) {
   const endpoint = await account.addEndpoint(URL);
   const records = Array.from({ length: events }, () => eventRecord(account.id));
   await fanOutRecords(pool, records, pino({ level: 'silent' }));
-  return { ...account, hook: endpoint.id, id: decodeId('hook', endpoint.id) ?? '' };
+  return { ...account, account: account.id, hook: endpoint.id, id: decodeId('hook', endpoint.id) ?? '' };
 }
 
 async function capacityOf(id: string): Promise<Capacity> {
@@ -99,6 +100,33 @@ test('the result of an attempt before a delivery was resent, or failed with its 
     { id: resent.id, status: 'pending', attempts: 0, listed: 1 },
     { id: failing.id, status: 'failed', attempts: 9, listed: 1 },
   ]);
+});
+
+test('the result of an attempt at an endpoint that is being deleted, or gone, is recorded if its delivery is there, and revives neither', async () => {
+  const { id, hook, account, webhooks } = await addEndpoint(1);
+  const queue = newQueue();
+  await queue.claim(ALL);
+  const [delivery] = await queue.due([await capacityOf(id)], [], MANY_BYTES);
+  if (!delivery) throw new Error('no delivery is due');
+  await pool.query(
+    `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+     select uuidv7(), $1, $2, uuidv7(interval '-1 hour'), 'qr.created', '{}' from generate_series(1, 5000)`,
+    [id, account],
+  );
+  await webhooks.deleteEndpoint({ id: hook });
+  const recordAndRelease = async () => {
+    await queue.record([failed(delivery, 'pending')], [{ id, url: URL, succeeded: false }]);
+    expect(await queue.renew([id])).toEqual([]);
+    await queue.release(new Map([[id, null]]));
+    expect([await queue.claim(ALL), await queue.nextDue()]).toEqual([[], undefined]);
+  };
+  await recordAndRelease();
+  const { rows } = await pool.query('select id, attempts from webhook_deliveries');
+  expect(rows).toEqual([{ id: delivery.id, attempts: 1 }]);
+  await finishEndpoints(pool, new AbortController().signal);
+  await recordAndRelease();
+  const left = 'select id from webhook_endpoints union all select delivery_id from webhook_attempts';
+  expect((await pool.query(left)).rows).toEqual([]);
 });
 
 test('an endpoint is verified by a success at its own URL, and fails by a failure there', async () => {
