@@ -21,6 +21,8 @@ export const AccountEntity = defineEntity({
     deleteData: p.boolean().default(false),
     /** When what is left of a closed account is cleared next; null while it is open and when nothing can be left. */
     clearAt: p.datetime().nullable(),
+    /** Until when a core has the account to itself while it clears it; null when none does. */
+    clearingUntil: p.datetime().nullable(),
   },
   indexes: [{ name: 'accounts_to_clear', properties: ['clearAt'], where: 'clear_at is not null' }],
 });

@@ -8,35 +8,58 @@ const { url } = await freshDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 4 });
 afterAll(() => pool.end());
 
+/** A closed account that is due, and a clearing of accounts whose steps wait until `proceed` is called. */
+async function closedAccount() {
+  const id = newUuid();
+  await pool.query(
+    `insert into accounts (id, name, plan, closed_at, clear_at) values ($1, 'Test', 'business', now(), now())`,
+    [id],
+  );
+  const { promise: proceeding, resolve: proceed } = Promise.withResolvers<void>();
+  const steps: string[] = [];
+  const step = (name: string) => async () => {
+    steps.push(name);
+    await proceeding;
+  };
+  return { id, steps, proceed, cleanup: createAccountCleanup(pool, { stop: [step('stop')], erase: [step('erase')] }) };
+}
+
 test('an account that takes long to clear is cleared by one process at a time', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  await pool.query(
-    `insert into accounts (id, name, plan, closed_at, delete_data, clear_at)
-     values ($1, 'Test', 'business', now(), true, now())`,
-    [newUuid()],
-  );
-  const erased = Promise.withResolvers<void>();
-  let steps = 0;
-  const step = async () => {
-    steps++;
-    await erased.promise;
-  };
-  const cleanup = createAccountCleanup(pool, { stop: [], erase: [step] });
+  const { id, steps, proceed, cleanup } = await closedAccount();
   const sweep = cleanup.sweep();
-  await vi.waitFor(() => expect(steps).toBe(1));
-  await pool.query(`update accounts set clear_at = now() - interval '1 second'`);
+  await vi.waitFor(() => expect(steps).toEqual(['stop']));
+  await pool.query(
+    `update accounts set clear_at = past, clearing_until = past from (select now() - interval '1 s') t (past)`,
+  );
   vi.advanceTimersByTime(60_000);
   await vi.waitFor(async () => {
-    expect((await pool.query('select from accounts where clear_at > now()')).rowCount).toBe(1);
+    const { rowCount } = await pool.query('select from accounts where least(clear_at, clearing_until) > now()');
+    expect(rowCount).toBe(1);
   });
   await cleanup.sweep();
-  erased.resolve();
+  await cleanup.clear(id);
+  expect(steps).toEqual(['stop']);
+  proceed();
   await sweep;
-  expect(steps).toBe(1);
 });
 
-test('an account that can’t be cleared does not hold up others that are due', async () => {
+test('an account that is closed again while it is cleared is cleared again afterwards, then with its data', async () => {
+  const { id, steps, proceed, cleanup } = await closedAccount();
+  const first = cleanup.clear(id);
+  await vi.waitFor(() => expect(steps).toEqual(['stop']));
+  await pool.query('update accounts set clear_at = now(), delete_data = true where id = $1', [id]);
+  await cleanup.clear(id);
+  await cleanup.sweep();
+  expect(steps).toEqual(['stop']);
+  proceed();
+  await first;
+  await cleanup.sweep();
+  expect(steps).toEqual(['stop', 'stop', 'erase']);
+});
+
+test('an account that can’t be cleared does not hold up others that are due, and is not due at once', async () => {
   const [failing, other] = [newUuid(), newUuid()];
   await pool.query(
     `insert into accounts (id, name, plan, closed_at, delete_data, clear_at)
@@ -52,6 +75,8 @@ test('an account that can’t be cleared does not hold up others that are due', 
   const cleanup = createAccountCleanup(pool, { stop: [], erase: [step] });
   await expect(cleanup.sweep()).rejects.toThrow('the archive can’t be read');
   expect(cleared).toEqual([other]);
+  await expect(cleanup.sweep()).resolves.toBeUndefined();
+  await expect(cleanup.clear(failing)).rejects.toThrow('the archive can’t be read');
 });
 
 test('an account is cleared again after a minute, then as long as it has been closed, at most a day, for 35 days', async () => {

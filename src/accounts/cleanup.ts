@@ -15,33 +15,53 @@ const LEASE = `interval '5 minutes'`;
 /** How often it renews that, in ms: an account with a million codes takes much longer. */
 const RENEW_MS = 60_000;
 
+/**
+ * Leases an account. It is due again when the lease ends, in case the core dies. While both times are equal, nobody has closed
+ * it again. Cores of an earlier version know only `clear_at`.
+ */
+const LEASED = `clear_at = now() + ${LEASE}, clearing_until = now() + ${LEASE}`;
+const NOT_LEASED = '(clearing_until is null or clearing_until <= now())';
+
 /** Index: accounts_to_clear. */
 const leaseDue = statement<Closed>(
   'accounts_lease_due',
-  `update accounts set clear_at = now() + ${LEASE}
-   where id = (select id from accounts where clear_at <= now() order by clear_at limit 1 for update skip locked)
+  `update accounts set ${LEASED}
+   where id = (select id from accounts where clear_at <= now() and ${NOT_LEASED}
+               order by clear_at limit 1 for update skip locked)
    returning id, delete_data`,
 );
 
 /** Index: accounts_pkey. */
 const lease = statement<Closed>(
   'accounts_lease',
-  `update accounts set clear_at = now() + ${LEASE} where id = $1 and closed_at is not null returning id, delete_data`,
+  `update accounts set ${LEASED} where id = $1 and closed_at is not null and ${NOT_LEASED} returning id, delete_data`,
 );
 
 /** Index: accounts_pkey. */
-const renew = statement('accounts_renew', `update accounts set clear_at = now() + ${LEASE} where id = $1`);
+const renew = statement(
+  'accounts_renew',
+  `update accounts
+   set clear_at = case when clear_at = clearing_until then now() + ${LEASE} else clear_at end,
+       clearing_until = now() + ${LEASE}
+   where id = $1 and clearing_until is not null`,
+);
+
+/** For an account that could not be cleared: it is due when the lease would have ended. Index: accounts_pkey. */
+const giveBack = statement('accounts_end_lease', 'update accounts set clearing_until = null where id = $1');
 
 /**
  * RPCs that were running when the account was closed, batches, and disconnected gateways with scans in their spool may
  * still add data. So it is cleared again after a minute, then after as long as it has been closed, at most a day, until
- * no more data can arrive. Index: accounts_pkey.
+ * no more data can arrive; at once if it was closed again meanwhile, maybe with its data. Index: accounts_pkey.
  */
 const scheduleNext = statement(
   'accounts_schedule_clearing',
-  `update accounts set clear_at =
-     case when closed_at > now() - interval '35 days'
-          then now() + least(greatest(now() - closed_at, interval '1 minute'), interval '1 day') end
+  `update accounts set
+     clear_at =
+       case when clear_at <> clearing_until then clear_at
+            when closed_at > now() - interval '35 days'
+            then now() + least(greatest(now() - closed_at, interval '1 minute'), interval '1 day') end,
+     clearing_until = null
    where id = $1`,
 );
 
@@ -63,6 +83,9 @@ export function createAccountCleanup(
     const renewing = setInterval(() => run(pool, renew, [id]).catch(() => undefined), RENEW_MS);
     try {
       for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
+    } catch (error) {
+      await run(pool, giveBack, [id]).catch(() => undefined);
+      throw error;
     } finally {
       clearInterval(renewing);
     }

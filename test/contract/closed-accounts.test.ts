@@ -139,6 +139,7 @@ const REMAINING: Readonly<Record<string, readonly string[]>> = {
     'closed_at',
     'delete_data',
     'clear_at',
+    'clearing_until',
   ],
   audit_entries: ['id', 'account_id', 'at', 'actor', 'action', 'subject'],
   code_counts: ['account_id', 'live', 'listed'],

@@ -25,6 +25,7 @@ import { FilteredCodes } from './0025-filtered-codes.ts';
 import { Dashboard } from './0026-dashboard.ts';
 import { TopicsOfPositions } from './0027-topics-of-positions.ts';
 import { DisabledEndpoints } from './0028-disabled-endpoints.ts';
+import { BackgroundWork } from './0029-background-work.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -54,4 +55,5 @@ export const migrations: MigrationObject[] = [
   { name: '0026-dashboard', class: Dashboard },
   { name: '0027-topics-of-positions', class: TopicsOfPositions },
   { name: '0028-disabled-endpoints', class: DisabledEndpoints },
+  { name: '0029-background-work', class: BackgroundWork },
 ];
