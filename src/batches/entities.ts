@@ -26,7 +26,7 @@ export const BatchEntity = defineEntity({
   },
   indexes: [
     { name: 'batches_listed', expression: `create index batches_listed on batches (account_id, id desc)` },
-    { name: 'batches_unfinished', properties: ['createdAt'], where: 'completed_at is null' },
+    { name: 'batches_unfinished', properties: ['accountId', 'id'], where: 'completed_at is null' },
   ],
 });
 

@@ -26,7 +26,7 @@ export interface Task {
 
 /**
  * Defines a task. `property`: the property of a job's payload that contains the id. The table needs an index of the rows
- * with `completed_at is null`; the other indexes are accounts_pkey and the library's unique index on the keys of jobs.
+ * with `completed_at is null` by account; the other indexes are accounts_pkey and the library's unique index on the keys of jobs.
  */
 export function taskOf({ name, table, property }: { name: string; table: string; property: string }): Task {
   return {

@@ -83,3 +83,23 @@ test.each([
   await expect.poll(() => done.length, EVENTUALLY).toBeGreaterThanOrEqual(many.length + 1);
   expect(done.indexOf(single ?? '')).toBeLessThan(5);
 });
+
+test.each([
+  { table: 'batches', task: BATCH_TASK, columns: 'foreground_color, background_color, skipped', values: `'', '', 0` },
+  { table: 'target_changes', task: TARGET_CHANGE_TASK, columns: 'dry_run, author, note', values: `false, '', ''` },
+])('to schedule work, the unfinished work of its account is read alone: $table', async (kind) => {
+  const { table, task, columns, values } = kind;
+  const { url } = await freshDatabase();
+  const { pool, close } = await openDatabase(url, 2, entities);
+  onTestFinished(close);
+  await pool.query(`
+    insert into accounts (id, name, plan) select gen_random_uuid(), nth, 'business' from generate_series(1, 20) nth;
+    insert into ${table} (id, account_id, total, failed, completed_at, ${columns})
+      select gen_random_uuid(), id, 1, 0, case when name = '1' then now() end, ${values}
+      from accounts, generate_series(1, 5000) nth where name = '1' or nth <= 50;
+    analyze ${table}`);
+  const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`explain ${task.schedule.text}`, [newUuid()]);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toMatch(new RegExp(` on ${table}_unfinished.*\n *Index Cond: \\(account_id = w.account_id\\)`));
+  expect(plan).not.toMatch(`${table}_listed`);
+});

@@ -26,7 +26,7 @@ export const TargetChangeEntity = defineEntity({
   },
   indexes: [
     { name: 'target_changes_listed', properties: ['accountId', 'id'] },
-    { name: 'target_changes_unfinished', properties: ['createdAt'], where: 'completed_at is null' },
+    { name: 'target_changes_unfinished', properties: ['accountId', 'id'], where: 'completed_at is null' },
   ],
 });
 
