@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { run } from '../../common/postgres/sql.ts';
 import { GetBatchRequestSchema, RowStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodeOrder, CodeState, CodeType, ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -13,6 +14,7 @@ import { listCodes } from '../codes/list/list-codes.ts';
 import { labelledCodes } from '../codes/update/relabelled-codes.ts';
 import { entities } from '../entities.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
+import { TAG } from '../taxonomy/label-kinds.ts';
 import { taxonomyService } from '../taxonomy/service.ts';
 import { openDatabase } from './database.ts';
 
@@ -113,6 +115,18 @@ test('lists of the codes with some tags', async () => {
     expect([matches.every((code) => code.startsWith('many77')), idsOf(found)]).toEqual([true, idsOf(found).toSorted()]);
     expect(found.total).toBe(111n);
   }, 'codes_count_live_any_any_tags_start_none_newest');
+});
+
+test('tags by many names, also with a plan from when there were few tags', async () => {
+  const names = Array.from({ length: 100 }, (_, nth) => `T${nth}`);
+  const plans = await plansOf(async () => {
+    for (const find of [TAG.find, TAG.findAndLock]) {
+      const found = await run(pool, find, [account, names.map(() => null), names]);
+      expect(found.map(({ id }) => id).toSorted()).toEqual(tags.toSorted());
+    }
+  });
+  // A loop would compare each name with each tag.
+  expect([...plans.values()].map((plan) => plan.includes('Nested Loop'))).toEqual([false, false]);
 });
 
 test('listing, renaming, merging and deleting tags', async () => {
