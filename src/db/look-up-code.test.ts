@@ -129,6 +129,14 @@ test('tags by many names, also with a plan from when there were few tags', async
   expect([...plans.values()].map((plan) => plan.includes('Nested Loop'))).toEqual([false, false]);
 });
 
+test('listing folders counts the codes of all in one scan', async () => {
+  const service = taxonomyService({ database, cursors: cursors(Buffer.alloc(32)).byName, codes: labelledCodes });
+  const client = serviceClient(TaxonomyService, service, { id: account });
+  const plans = await plansOf(() => client.listFolders({}));
+  expect(plans.get('taxonomy_list_folders')).toMatch('Full Join');
+  expect(plans.get('taxonomy_list_folders')).not.toMatch('SubPlan');
+});
+
 test('listing, renaming, merging and deleting tags', async () => {
   const service = taxonomyService({ database, cursors: cursors(Buffer.alloc(32)).byName, codes: labelledCodes });
   const client = serviceClient(TaxonomyService, service, { id: account });

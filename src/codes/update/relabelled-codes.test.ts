@@ -1,5 +1,6 @@
+import { Client, type QueryResult } from 'pg';
 import pino from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../../common/contract/ids.ts';
 import { listen } from '../../../common/postgres/notifications.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
@@ -139,4 +140,24 @@ test('an account with very many codes to announce takes turns with the others', 
     await expect.poll(() => eventTypes(other.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
   });
   await expect.poll(() => eventTypes(many.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+});
+
+test('codes to announce are found by index, even by a plan from when there were few', async () => {
+  const { id } = await relabelledCode();
+  await pool().query('vacuum analyze relabelled_codes');
+  const { query } = Client.prototype;
+  const plans: string[] = [];
+  function explaining(this: Client, what: { name?: string; text: string; values: unknown[] }, ...rest: unknown[]) {
+    if (what.name?.endsWith('_relabelled')) {
+      const explained: Promise<QueryResult> = Reflect.apply(query, this, [`explain ${what.text}`, what.values]);
+      void explained.then(({ rows }) => plans.push(JSON.stringify(rows)));
+    }
+    return Reflect.apply(query, this, [what, ...rest]);
+  }
+  const spy = vi.spyOn(Client.prototype, 'query').mockImplementation(explaining as typeof query);
+  onTestFinished(() => spy.mockRestore());
+  startAnnouncements();
+  await expect.poll(() => eventTypes(id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  expect(plans.length).toBeGreaterThanOrEqual(2);
+  expect(plans.filter((plan) => /Seq Scan|Bitmap/.test(plan))).toEqual([]);
 });

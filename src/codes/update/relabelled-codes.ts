@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { type Notifications, notifying } from '../../../common/postgres/notifications.ts';
-import { first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { byIndex, first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { isLockTimeout } from '../../../common/postgres/unavailable.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
 import { codeEvent } from '../../events/events.ts';
@@ -86,7 +86,7 @@ interface QueuedCodes {
 
 /**
  * The next queued codes of the account after $1, or else of the first one: an account with millions of them takes turns with the
- * others. Index: relabelled_codes_pkey.
+ * others. Index: relabelled_codes_pkey, forced by `byIndex`.
  */
 const next = statement<QueuedCodes>(
   'codes_next_relabelled',
@@ -99,7 +99,7 @@ const next = statement<QueuedCodes>(
    group by account_id`,
 );
 
-/** Index: relabelled_codes_pkey. */
+/** Index: relabelled_codes_pkey, forced like that. */
 const dequeue = statement<{ code_id: string; changed: string[] }>(
   'codes_dequeue_relabelled',
   'delete from relabelled_codes where account_id = $1 and code_id = any($2::uuid[]) returning code_id, changed',
@@ -123,6 +123,7 @@ export function startRelabelledAnnouncements(options: {
   const announce = () =>
     transactionWithin(pool, ANNOUNCING_MS, async (tx) => {
       await tx.query(`set local lock_timeout = ${LOCK_MS}`);
+      await run(tx, byIndex);
       const queued = await first(tx, next, [lastAccount]);
       if (!queued) return false;
       // Even if announcing its codes fails: then it is the turn of the others, too.
