@@ -1,12 +1,16 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
+import { openFastLane } from './redirect/answer/fast-lane.ts';
 
 const CALL = 'GET /api/v1/tags HTTP/1.1\r\nhost: a.example\r\n\r\n';
+const SCAN = 'GET /r/Ab3dE9k HTTP/1.1\r\nhost: a.example\r\n\r\n';
 const REFUSED = 'GET http://[:: HTTP/1.1\r\nhost: a.example\r\n\r\n';
+const MIB = 1024 * 1024;
 
 /** A server of the API, and a connection to it. */
 async function connected(options: Pick<HttpServerOptions, 'api'> & Partial<HttpServerOptions>) {
@@ -46,9 +50,9 @@ test('behind a refused request no others take effect, and the server stops readi
 
 test.each([
   ['answers of the API', CALL],
-  ['pages of scans', 'GET /r/Ab3dE9k HTTP/1.1\r\nhost: a.example\r\n\r\n'],
+  ['pages of scans', SCAN],
 ])('counts a connection that is closed because it leaves too much unread: %s', async (_, request) => {
-  const body = Buffer.alloc(144 * 1024 * 1024);
+  const body = Buffer.alloc(144 * MIB);
   const countRefusal = vi.fn();
   const { server, socket } = await connected({
     api: { handle: (_, response) => void response.end(body) },
@@ -64,6 +68,28 @@ test.each([
   const [connection] = await accepted;
   await once(connection, 'close');
   expect(countRefusal.mock.calls).toEqual([['unread_answers']]);
+});
+
+test('counts what is left unread once on a connection that was handed over by the fast lane', async () => {
+  const scans: HttpServerOptions['scans'] = {
+    ownsHost: () => false,
+    answered: () => 0,
+    answer: (_, reply) => reply.page('id', 200, { body: Buffer.alloc(16 * MIB), headers: {} }),
+  };
+  const countRefusal = vi.fn();
+  const api = { handle: (_: unknown, response: ServerResponse) => void response.end(Buffer.alloc(80 * MIB)) };
+  const { server, socket } = await connected({ scans, countRefusal, api });
+  const lane = openFastLane(server, scans, undefined, countRefusal);
+  onTestFinished(() => lane.end());
+  const accepted = once(server, 'connection');
+  socket.pause().write(SCAN + CALL);
+  const [connection] = await accepted;
+  await expect.poll(() => connection.writableLength).toBeGreaterThan(0);
+  socket.on('data', () => socket.bytesRead > 16 * MIB && socket.pause()).resume();
+  await expect.poll(() => connection.writableLength).toBeGreaterThan(72 * MIB);
+  // Three checks.
+  await sleep(1_500);
+  expect(countRefusal).not.toHaveBeenCalled();
 });
 
 test('while it stops, each connection is closed after its response', async () => {

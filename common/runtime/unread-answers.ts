@@ -14,8 +14,8 @@ interface Answer {
   checks: number;
 }
 
-/** Watches an answer until it is sent. `close`: closes the client's connection. */
-export type WatchAnswer = (sent: Pick<Writable, 'writableLength' | 'once'>, close: () => void) => void;
+/** Watches an answer until it is closed, or the returned function is called. `close`: closes its connection. */
+export type WatchAnswer = (sent: Pick<Writable, 'writableLength' | 'once' | 'off'>, close: () => void) => () => void;
 
 /**
  * Limits the memory of answers that clients do not read. Beyond `maxBytes`, those are closed that have been unread for longest,
@@ -49,8 +49,13 @@ export function limitUnreadAnswers({ maxBytes = MAX_BYTES, checkMs = CHECK_MS } 
 
   return (sent, close) => {
     answers.set(sent, { close, unread: 0, checks: 0 });
-    sent.once('close', () => answers.delete(sent));
+    const unwatch = () => {
+      answers.delete(sent);
+      sent.off('close', unwatch);
+    };
+    sent.once('close', unwatch);
     checking ??= setInterval(check, checkMs).unref();
+    return unwatch;
   };
 }
 

@@ -12,8 +12,8 @@ export interface LaneContext {
   takeOver(socket: Socket): void;
   /** Called with the socket of each connection that was closed or handed over. */
   released(socket: Socket): void;
-  /** Limits what the client of a connection leaves unread, from now until it is closed. Call it once. */
-  watchUnread(socket: Socket): void;
+  /** Limits what the client of a connection leaves unread, until it is closed or the returned function is called. */
+  watchUnread(socket: Socket): () => void;
   /** Whether to close each connection after its next response. */
   stopping: boolean;
   /** Whether to close connections without a pending response, too. */
@@ -49,7 +49,6 @@ export class Connection implements Reply, ScanRequest {
   #isLast = false;
   /** Whether a request is being answered, or a response is waiting for the client to read it. */
   #isBusy = false;
-  #isWatched = false;
 
   constructor(lane: LaneContext, socket: Socket) {
     this.#lane = lane;
@@ -124,29 +123,25 @@ export class Connection implements Reply, ScanRequest {
     const isLast = this.#isLast || this.#lane.stopping || socket.readableEnded;
     const text = `${head}date: ${date()}\r\n${isLast ? 'connection: close\r\n' : ''}\r\n`;
     if (body) socket.cork();
-    let hasCapacity = socket.write(text, 'latin1');
+    socket.write(text, 'latin1');
     if (body) {
-      hasCapacity = socket.write(body);
+      socket.write(body);
       socket.uncork();
     }
-    if (!hasCapacity) this.#watchUnread();
+    const unwatch = socket.writableLength > 0 ? this.#lane.watchUnread(socket) : undefined;
     if (isLast) this.#close();
-    else if (!hasCapacity) this.#waitForDrain();
+    else if (unwatch) this.#waitUntilSent(unwatch);
     else if (socket.isPaused()) socket.resume();
   }
 
-  #watchUnread(): void {
-    if (this.#isWatched) return;
-    this.#isWatched = true;
-    this.#lane.watchUnread(this.#socket);
-  }
-
-  /** Stops reading from a client that does not read its responses. */
-  #waitForDrain(): void {
+  /** Stops reading from a client that does not read its responses. So a connection has nothing unread when it is handed over. */
+  #waitUntilSent(unwatch: () => void): void {
     this.#isBusy = true;
-    this.#socket.pause();
-    this.#socket.once('drain', () => {
+    // Unlike 'drain', this also reports the end of less than the stream's high-water mark.
+    this.#socket.pause().write('', () => {
+      unwatch();
       this.#isBusy = false;
+      if (this.#socket.destroyed) return;
       if (this.#lane.ended) this.#close();
       else this.#socket.resume();
     });

@@ -9,6 +9,8 @@ import type { Reply, ScanRequest } from './scan-request.ts';
 /** More than the kernel buffers. */
 const LARGE_PAGE = { headers: {}, body: Buffer.alloc(16 * 1024 * 1024) };
 
+const MEDIUM_PAGE = { headers: {}, body: Buffer.alloc(16 * 1024) };
+
 /** The number of scans received. */
 let scanCount = 0;
 /** Pending replies by short code. */
@@ -28,6 +30,7 @@ beforeEach(async () => {
       scanCount++;
       if (shortCode.startsWith('wait')) open.set(shortCode, reply);
       else if (shortCode === 'large') reply.page('id', 404, LARGE_PAGE);
+      else if (shortCode === 'medium') reply.page('id', 404, MEDIUM_PAGE);
       else if (shortCode.startsWith('page')) reply.page('id', 404, pageFor('unknown', headers['accept-language']));
       else setImmediate(() => reply.redirect('id', `https://a.example/${method}/${shortCode}`));
     },
@@ -240,6 +243,21 @@ test('a client that reads nothing is not read from, and resumes where it stopped
     tail = all.slice(-8);
   });
   await expect.poll(() => answers).toBe(1 + pages);
+});
+
+test('at most one response of a connection waits for a client that reads nothing', async () => {
+  const accepted = once(server, 'connection');
+  const reader = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+  onTestFinished(() => void reader.destroy());
+  const [connection]: Socket[] = await accepted;
+  reader.write(get('/r/medium').repeat(1_000));
+  await expect.poll(() => connection?.writableLength).toBeGreaterThan(0);
+  const other = client();
+  for (let answers = 1; answers <= 10; answers++) {
+    other.socket.write(get('/r/one'));
+    await other.received('/one', answers);
+  }
+  expect(connection?.writableLength).toBeLessThan(2 * MEDIUM_PAGE.body.length);
 });
 
 test('clients that leave more than 128 MiB unread lose their connections, each of which is counted once', async () => {

@@ -45,7 +45,7 @@ export function openFastLane(
     released: (socket) => void connections.delete(socket),
     watchUnread: (socket) =>
       watchAnswer(socket, () => {
-        countRefusal('unread_answers');
+        if (!socket.destroyed) countRefusal('unread_answers');
         socket.destroy();
       }),
     stopping: false,
