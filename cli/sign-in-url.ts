@@ -1,5 +1,5 @@
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { configured } from '../common/runtime/variables.ts';
+import { configured } from '../common/runtime/read-configured-file.ts';
 
 /**
  * The address of a sign-in link. The token is in the fragment, which browsers do not send: it is in no log of a server

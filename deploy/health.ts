@@ -1,5 +1,6 @@
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverTls } from 'node:https';
+import { configured } from '../common/runtime/read-configured-file.ts';
 
 /**
  * The health check of a container: `node deploy/health.ts core`, `… gateway` or `… dashboard`. Exits with 0 if the program in this
@@ -8,23 +9,37 @@ import { request as requestOverTls } from 'node:https';
 const CHECKS = {
   // Without the role `rpc` a core listens on no port. A core may require a token for health as for everything else.
   core: {
-    port: 8081,
+    port: configured(process.env, 'CORE_PORT') ?? 8081,
     method: 'POST',
     path: '/grpc.health.v1.Health/Check',
     headers: {
       'content-type': 'application/json',
-      authorization: `Bearer ${process.env.SERVICE_TOKEN?.split(',')[0]}`,
+      authorization: `Bearer ${configured(process.env, 'SERVICE_TOKEN')?.split(',')[0]}`,
     },
     body: '{}',
     serves: (body: string) => body.includes('"SERVING"'),
   },
-  gateway: { port: 8080, method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true },
-  dashboard: { port: 8090, method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true },
+  gateway: {
+    port: configured(process.env, 'PORT') ?? 8080,
+    method: 'GET',
+    path: '/readyz',
+    headers: {},
+    body: '',
+    serves: () => true,
+  },
+  dashboard: {
+    port: configured(process.env, 'DASHBOARD_PORT') ?? 8090,
+    method: 'GET',
+    path: '/readyz',
+    headers: {},
+    body: '',
+    serves: () => true,
+  },
 };
 
 const check = CHECKS[process.argv[2] as keyof typeof CHECKS];
 const { port, method, path, headers } = check;
-const request = process.env.TLS_CERT ? requestOverTls : requestOverHttp;
+const request = configured(process.env, 'TLS_CERT') ? requestOverTls : requestOverHttp;
 // The certificate names the core as its callers know it, and not the loopback address.
 request({ host: '127.0.0.1', port, method, path, headers, rejectUnauthorized: false, timeout: 4_000 })
   .once('response', (response) => {

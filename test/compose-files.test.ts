@@ -1,5 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -61,6 +64,23 @@ for (const [service, variables] of Object.entries(PROGRAMS)) {
 test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s sets the others', (file) => {
   const text = readFileSync(file, 'utf8');
   for (const name of SET_BY_FILES) expect(text).toMatch(new RegExp(`^ +${name}: .`, 'm'));
+});
+
+test('the health check of a core’s container reads the port and the token from files, too', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signpost-health-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const core = createServer(({ headers }, response) => {
+    const status = headers.authorization === 'Bearer new' ? 'SERVING' : 'NOT_SERVING';
+    response.end(JSON.stringify({ status }));
+  });
+  core.listen(0, '127.0.0.1');
+  await once(core, 'listening');
+  onTestFinished(() => void core.close());
+  const [CORE_PORT_FILE, SERVICE_TOKEN_FILE] = [join(folder, 'port'), join(folder, 'token')];
+  writeFileSync(CORE_PORT_FILE, String((core.address() as AddressInfo).port));
+  writeFileSync(SERVICE_TOKEN_FILE, 'new,former\n');
+  const check = spawn(process.execPath, ['deploy/health.ts', 'core'], { env: { CORE_PORT_FILE, SERVICE_TOKEN_FILE } });
+  expect(await once(check, 'close')).toEqual([0, null]);
 });
 
 test('.env is ignored by git, and not part of the image', () => {

@@ -2,6 +2,17 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { OperatorError } from './operator-error.ts';
 
+/**
+ * The value of a variable, or else the content of the file that the variable `NAME_FILE` names, without line breaks at its
+ * end; undefined if neither is set. Throws an `OperatorError` if both are, or if the file can't be read.
+ */
+export function configured(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const [value, path] = [env[name], env[`${name}_FILE`]];
+  if (!path) return value || undefined;
+  if (value) throw new OperatorError(`${name} and ${name}_FILE must not both be set.`);
+  return readConfiguredFile(`${name}_FILE`, path).toString().trimEnd() || undefined;
+}
+
 /** Reads the file that a variable names. Throws an `OperatorError` that names both if it can't be read. */
 export function readConfiguredFile(variable: string, path: string): Buffer {
   try {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from './operator-error.ts';
+import { configured } from './read-configured-file.ts';
 import {
-  configured,
   integer,
   list,
   oneOf,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { OperatorError } from './operator-error.ts';
-import { readConfiguredFile } from './read-configured-file.ts';
+import { configured } from './read-configured-file.ts';
 
 /** An environment variable: its type (with its default), and what it does. */
 export interface Variable<Value> {
@@ -43,17 +43,6 @@ export function readVariables<Definition extends Variables>(
     throw new OperatorError(sentences.join(' '));
   }
   return Object.fromEntries(read.map(({ name, parsed }) => [name, parsed.data])) as Values<Definition>;
-}
-
-/**
- * The value of a variable, or else the content of the file that the variable `NAME_FILE` names, without line breaks at its
- * end; undefined if neither is set. Throws an `OperatorError` if both are, or if the file can't be read.
- */
-export function configured(env: NodeJS.ProcessEnv, name: string): string | undefined {
-  const [value, path] = [env[name], env[`${name}_FILE`]];
-  if (!path) return value || undefined;
-  if (value) throw new OperatorError(`${name} and ${name}_FILE must not both be set.`);
-  return readConfiguredFile(`${name}_FILE`, path).toString().trimEnd() || undefined;
 }
 
 /** The environment with the values of these variables, also of those in files, instead of the names of the files. */
