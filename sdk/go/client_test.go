@@ -238,6 +238,23 @@ func TestEmptyIdempotencyKeys(t *testing.T) {
 	}
 }
 
+// encoding/json would send another target.
+func TestNotUTF8(t *testing.T) {
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL("http://127.0.0.1:1"), signpost.WithRetries(0, 0)))
+	latin1 := "https://example.com/caf\xe9"
+	_, created := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target, Tags: []string{latin1}})
+	_, updated := client.Codes.Update(t.Context(), "qr_x", signpost.UpdateCodeRequest{TargetURL: signpost.Set(latin1)})
+	errs := []error{created, updated}
+	rows := []signpost.BatchRowInput{{TargetURL: target}, {TargetURL: latin1}}
+	for _, err := range client.Batches.CreateAll(t.Context(), signpost.CreateBatchRequest{Rows: rows}, 0) {
+		errs = append(errs, err)
+	}
+	expect(t, len(errs), 3)
+	for _, err := range errs {
+		expect(t, err != nil && err.Error() == `signpost: "https://example.com/caf\xe9" is not UTF-8`, true)
+	}
+}
+
 // A batch has as many rows as fit into 3,500,000 bytes.
 func TestBatchesOfManyBytes(t *testing.T) {
 	var sent []int

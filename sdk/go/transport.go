@@ -12,10 +12,12 @@ import (
 	randv2 "math/rand/v2"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // firstDelay is the longest wait before the first repetition; it doubles with every further one.
@@ -97,7 +99,7 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 	if r.body != nil {
 		var err error
 		if body, err = encode(r.body); err != nil {
-			return nil, fmt.Errorf("signpost: %w", err)
+			return nil, err
 		}
 	}
 	// Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
@@ -211,13 +213,42 @@ func isVisible(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// encode writes JSON without escaping characters of HTML, which URLs contain.
+// encode writes JSON without escaping characters of HTML, which URLs contain. Text that is not UTF-8 is an error:
+// encoding/json would change it.
 func encode(value any) ([]byte, error) {
+	if text := notUTF8(reflect.ValueOf(value)); text != "" {
+		return nil, fmt.Errorf("signpost: %q is not UTF-8", text)
+	}
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), err
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("signpost: %w", err)
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// notUTF8 returns the first text in a value that is not UTF-8; empty if there is none.
+func notUTF8(value reflect.Value) (text string) {
+	switch value.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(value.String()) {
+			text = value.String()
+		}
+	case reflect.Pointer:
+		if !value.IsNil() {
+			text = notUTF8(value.Elem())
+		}
+	case reflect.Slice:
+		for index := 0; index < value.Len() && text == ""; index++ {
+			text = notUTF8(value.Index(index))
+		}
+	case reflect.Struct:
+		for index := 0; index < value.NumField() && text == ""; index++ {
+			text = notUTF8(value.Field(index))
+		}
+	}
+	return text
 }
 
 // creation is the request of something new, with a new idempotency key unless the caller has one.

@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
-from urllib.parse import quote
 
 from typing_extensions import Unpack
 
@@ -47,7 +46,7 @@ class Batches:
 
         def page(offset: int, before: str | None) -> Page[Batch]:
             query = {"limit": limit, "offset": offset}
-            body = self._read(PageAnswer[list[Batch], Pagination], "GET", "/batches", query=query)
+            body = self._read(PageAnswer[list[Batch], Pagination], "GET", ["batches"], query=query)
             # Batches that were created meanwhile have moved earlier ones, whose ids are greater, onto this page.
             items = [each for each in body.data if before is None or each.id < before]
             reached = body.pagination.offset + len(body.data)
@@ -66,7 +65,7 @@ class Batches:
     def create(self, *, idempotency_key: str | None = None, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`."""
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._read(Answer[CreatedBatch], "POST", "/batches", body=batch, idempotency_key=key)
+        body = self._read(Answer[CreatedBatch], "POST", ["batches"], body=batch, idempotency_key=key)
         return body.data.model_copy(update={"warnings": body.warnings})
 
     def create_all(
@@ -94,7 +93,7 @@ class Batches:
             yield self.create(rows=some, idempotency_key=f"{key}/{part}", **fields)
 
     def get(self, id: str) -> Batch:
-        batch = self._read(Answer[Batch], "GET", _path(id), query={"limit": 1}).data
+        batch = self._read(Answer[Batch], "GET", ["batches", id], query={"limit": 1}).data
         (batch.model_extra or {}).pop("rows", None)
         return batch
 
@@ -110,7 +109,7 @@ class Batches:
 
         def page(offset: int) -> Page[BatchRow]:
             query = {"limit": limit, "offset": offset, "status": status}
-            body = self._read(PageAnswer[BatchWithRows, Pagination], "GET", _path(id), query=query)
+            body = self._read(PageAnswer[BatchWithRows, Pagination], "GET", ["batches", id], query=query)
             rows = body.data.rows
             reached = body.pagination.offset + len(rows)
             more = len(rows) > 0 and reached < body.total
@@ -131,10 +130,6 @@ class Batches:
             time.sleep(min(delay, left))
             delay = min(2 * delay, LONGEST_WAIT)
         return batch
-
-
-def _path(id: str) -> str:
-    return f"/batches/{quote(id, safe='')}"
 
 
 def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterator[list[BatchRowInput]]:

@@ -27,7 +27,7 @@ class Folders:
 
     def list(self) -> List[Folder]:
         """All folders, by name."""
-        return self._read(Answer[list[Folder]], "GET", "/folders").data
+        return self._read(Answer[list[Folder]], "GET", ["folders"]).data
 
 
 class Tags:
@@ -38,7 +38,7 @@ class Tags:
 
     def list(self) -> List[Tag]:
         """All tags, by name."""
-        return self._read(Answer[list[Tag]], "GET", "/tags").data
+        return self._read(Answer[list[Tag]], "GET", ["tags"]).data
 
 
 class Signpost:
@@ -77,7 +77,7 @@ class Signpost:
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document of the service."""
-        return self._transport.read(Document, "GET", "/openapi").model_dump()
+        return self._transport.read(Document, "GET", ["openapi"]).model_dump()
 
     def close(self) -> None:
         """Closes all connections."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from typing import Any, Literal
-from urllib.parse import quote
 
 from typing_extensions import Unpack
 
@@ -48,7 +47,7 @@ class Codes:
         """
 
         def page(query: dict[str, Any]) -> Page[Code]:
-            body = self._read(PageAnswer[list[Code], CursorPagination], "GET", "/qr-codes", query=query)
+            body = self._read(PageAnswer[list[Code], CursorPagination], "GET", ["qr-codes"], query=query)
             following = body.pagination.next_cursor
             return Page(
                 items=body.data,
@@ -67,19 +66,19 @@ class Codes:
         Default: a new key, which all retries of this call share.
         """
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._read(Answer[CreatedCode], "POST", "/qr-codes", body=code, idempotency_key=key)
+        body = self._read(Answer[CreatedCode], "POST", ["qr-codes"], body=code, idempotency_key=key)
         return body.data.model_copy(update={"warnings": body.warnings})
 
     def get(self, id: str) -> Code:
-        return self._read(Answer[Code], "GET", _path(id)).data
+        return self._read(Answer[Code], "GET", ["qr-codes", id]).data
 
     def update(self, id: str, **changes: Unpack[UpdateCodeRequest]) -> Code:
         """Changes the given fields alone; None clears one. The print stays valid."""
-        return self._read(Answer[Code], "PATCH", _path(id), body=changes).data
+        return self._read(Answer[Code], "PATCH", ["qr-codes", id], body=changes).data
 
     def delete(self, id: str) -> DeletedCode:
         """Scans of a deleted code reach a "no longer active" page."""
-        response = self._send("DELETE", _path(id))
+        response = self._send("DELETE", ["qr-codes", id])
         # Deleted by an attempt whose response was lost.
         if response.status_code == 404:
             return DeletedCode(id=id, deleted=True)
@@ -87,12 +86,8 @@ class Codes:
 
     def analytics(self, id: str, *, period: int | None = None) -> Analytics:
         """The scans of a code. `period`: days of the breakdowns, 1 to 365; default 30."""
-        return self._read(Answer[Analytics], "GET", f"{_path(id)}/analytics", query={"period": period}).data
+        return self._read(Answer[Analytics], "GET", ["qr-codes", id, "analytics"], query={"period": period}).data
 
     def image(self, id: str, *, format: Literal["png", "svg"] = "png", size: int | None = None) -> bytes:
         """The image of a code: the bytes of a PNG or SVG file. `size`: pixels of a PNG, 128 to 4,096; default 512."""
-        return image_of(self._send("GET", f"{_path(id)}/image", query={"format": format, "size": size}))
-
-
-def _path(id: str) -> str:
-    return f"/qr-codes/{quote(id, safe='')}"
+        return image_of(self._send("GET", ["qr-codes", id, "image"], query={"format": format, "size": size}))

@@ -8,8 +8,9 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import ValidationError
@@ -97,14 +98,14 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def read(self, model: type[Body], method: str, path: str, **request: Any) -> Body:
+    def read(self, model: type[Body], method: str, path: Sequence[str], **request: Any) -> Body:
         """The JSON of a successful response: see `send`."""
         return body_of(self.send(method, path, **request), model)
 
     def send(
         self,
         method: str,
-        path: str,
+        path: Sequence[str],
         *,
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
@@ -112,7 +113,8 @@ class Transport:
     ) -> httpx.Response:
         """Returns a successful response, or raises an error when all retries are used up.
 
-        A DELETE returns a 404, too, if an earlier attempt may have been carried out.
+        `path` has the segments below `/api/v1`, not encoded. A DELETE returns a 404, too, if an earlier attempt may have
+        been carried out.
         """
         headers = dict(self._headers)
         content = None
@@ -126,6 +128,13 @@ class Transport:
                 raise SignpostError("The idempotency key must consist of visible ASCII characters.")
             headers["idempotency-key"] = idempotency_key
         params = {name: value for name, value in (query or {}).items() if value is not None}
+        try:
+            url = "/".join([self._base, *(quote(segment, safe="") for segment in path)])
+            request = self._http.build_request(
+                method, url, params=params, content=content, headers=headers, timeout=self._timeout
+            )
+        except UnicodeEncodeError as error:
+            raise SignpostError("An id or filter with half of a surrogate pair can't be sent.") from error
 
         retries = 0
         # Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
@@ -133,21 +142,13 @@ class Transport:
         while True:
             failure: ApiError | ConnectionError
             try:
-                response = self._http.request(
-                    method,
-                    self._base + path,
-                    params=params,
-                    content=content,
-                    headers=headers,
-                    timeout=self._timeout,
-                    # A redirect would send the key elsewhere.
-                    follow_redirects=False,
-                )
+                # A redirect would send the key elsewhere.
+                response = self._http.send(request, follow_redirects=False)
                 if response.is_success or (is_unknown and method == "DELETE" and response.status_code == 404):
                     return response
                 failure = error_of(response)
             except httpx.RequestError as error:
-                failure = ConnectionError(f"{error}: {method} {self._base}{path}")
+                failure = ConnectionError(f"{error}: {method} {url}")
                 failure.__cause__ = error
             if not isinstance(failure, ApiError) or failure.status >= 500:
                 is_unknown = True

@@ -73,6 +73,12 @@ def errors(client: Signpost) -> None:
         raise AssertionError("a lone surrogate was accepted")
     except signpost.BadRequestError as error:
         assert error.field == "name"
+    for unsendable in (lambda: client.codes.get("qr_\ud800"), lambda: client.codes.list(tag=["\ud800"]).page()):
+        try:
+            unsendable()
+            raise AssertionError("a lone surrogate was sent in a URL")
+        except signpost.SignpostError as error:
+            assert "surrogate" in str(error)
     try:
         client.codes.get("qr_unknown")
         raise AssertionError("an unknown code was found")
