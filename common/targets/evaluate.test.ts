@@ -84,6 +84,8 @@ const target = fc
       'https://example.com/menu',
       'https://example.com/p?a=1',
       'https://a.example/?b',
+      'https://a.example/??a=1',
+      'https://a.example/??',
     ),
     fc.constantFrom('', '#top'),
   )
@@ -128,7 +130,7 @@ const reader: fc.Arbitrary<PlainReader> = fc.record({
   device: fc.constantFrom(...DEVICES),
   operatingSystem: fc.constantFrom(...SYSTEMS),
   share: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-  query: fc.constantFrom('', 'a=2', 'c=%C3%A4&a=1&d', 'utm_source=scan&&x+y=2', 'c=100%25 ä#'),
+  query: fc.constantFrom('', 'a=2', 'c=%C3%A4&a=1&d', 'utm_source=scan&&x+y=2', 'c=100%25 ä#', '?a=1&b=2'),
 });
 
 function asReader(plain: PlainReader): Reader {

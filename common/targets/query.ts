@@ -24,7 +24,7 @@ export function queryAdder(targetUrl: string, parameters: readonly EncodedParame
   const fragment = hash === -1 ? '' : targetUrl.slice(hash);
   const address = hash === -1 ? targetUrl : targetUrl.slice(0, hash);
   const mark = address.indexOf('?');
-  const names = new Set(mark === -1 ? [] : new URLSearchParams(address.slice(mark + 1)).keys());
+  const names = new Set(mark === -1 ? [] : new URLSearchParams(address.slice(mark)).keys());
   const added = parameters.filter(([name]) => !names.has(name));
   for (const [name] of added) names.add(name);
   const prepared = appended(address, added.map(([, encoded]) => encoded).join('&'));
@@ -42,12 +42,13 @@ export function queryAdder(targetUrl: string, parameters: readonly EncodedParame
 
 function appended(address: string, query: string): string {
   if (query === '') return address;
-  if (!address.includes('?')) return `${address}?${query}`;
-  return /[?&]$/.test(address) ? address + query : `${address}&${query}`;
+  const mark = address.indexOf('?');
+  if (mark === -1) return `${address}?${query}`;
+  return mark === address.length - 1 || address.endsWith('&') ? address + query : `${address}&${query}`;
 }
 
-/** The decoded name of `name=value`. */
+/** The decoded name of `name=value`, which may begin with `?`: URLSearchParams removes one. */
 function nameOf(piece: string): string {
-  const [name = ''] = new URLSearchParams(piece).keys();
+  const [name = ''] = new URLSearchParams(`?${piece}`).keys();
   return name;
 }

@@ -105,7 +105,8 @@ function withParameters(targetUrl: string, policy: Policy, query: string): strin
   }
   const fixed = new Set(url.searchParams.keys());
   if (policy.passQuery) {
-    for (const [name, value] of new URLSearchParams(query)) if (!fixed.has(name)) url.searchParams.append(name, value);
+    for (const [name, value] of new URLSearchParams(`?${query}`))
+      if (!fixed.has(name)) url.searchParams.append(name, value);
   }
   return url.href;
 }
