@@ -84,6 +84,8 @@ export const codes: typeof en = {
     changedSince: 'Jemand anderes hat das inzwischen geändert.',
     stopped: 'Angehalten.',
     done: (changed, formatted) => `${formatted} ${changed === 1 ? 'Code' : 'Codes'} geändert.`,
+    pending: (count, formatted) =>
+      `${formatted} ${count === 1 ? 'Code wird' : 'Codes werden'} womöglich noch im Hintergrund geändert.`,
     nothing: 'Nichts zu ändern: Die Codes waren schon so.',
     unchanged: (count, formatted) => `${formatted} ${count === 1 ? 'war' : 'waren'} schon so.`,
     failed: (count, formatted) =>

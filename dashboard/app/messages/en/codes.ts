@@ -83,6 +83,8 @@ export const codes = {
     changedSince: 'Someone else has changed that since.',
     stopped: 'Stopped.',
     done: (changed: number, formatted: string) => `${formatted} ${changed === 1 ? 'code' : 'codes'} changed.`,
+    pending: (count: number, formatted: string) =>
+      `${formatted} ${count === 1 ? 'code' : 'codes'} may still be changed in the background.`,
     nothing: 'Nothing to change: the codes were like this already.',
     unchanged: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'was' : 'were'} like this already.`,
     failed: (count: number, formatted: string) =>

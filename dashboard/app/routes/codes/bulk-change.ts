@@ -36,8 +36,10 @@ export interface BulkFailure {
 export interface BulkResult {
   /** The changed codes, as they were before; empty if they are too many to undo. */
   readonly before: readonly Code[];
-  /** Codes that may be changed, too, as they were before: what became of them was not answered. */
+  /** Codes that may be or become changed, too, as they were before: the core has not told yet what became of them. */
   readonly uncertain: readonly Code[];
+  /** How many of `uncertain` a change of targets in the background has not come to yet. */
+  readonly pending: number;
   /** `change_…`: the change of targets in the background; undefined for other changes, and if no answer told it. */
   readonly targetChange: string | undefined;
   readonly changed: number;
@@ -201,6 +203,7 @@ function isAborted(signal: AbortSignal, error: unknown): boolean {
 class Tally {
   private readonly before: Code[] = [];
   private uncertain: readonly Code[] = [];
+  private pending = 0;
   private targetChange: string | undefined;
   private readonly failures: BulkFailure[] = [];
   private changed = 0;
@@ -214,6 +217,11 @@ class Tally {
 
   mayHaveChanged(codes: readonly Code[]): void {
     this.uncertain = codes;
+  }
+
+  areLeft(pending: readonly Code[]): void {
+    this.uncertain = pending;
+    this.pending = pending.length;
   }
 
   started(targetChange: string): void {
@@ -233,9 +241,9 @@ class Tally {
   }
 
   result(): BulkResult {
-    const { before, uncertain, targetChange, changed, unchanged, failures, error } = this;
+    const { before, uncertain, pending, targetChange, changed, unchanged, failures, error } = this;
     const undoable = before.length > MAX_UNDONE ? [] : before;
-    return { before: undoable, uncertain, targetChange, changed, unchanged, failures, error };
+    return { before: undoable, uncertain, pending, targetChange, changed, unchanged, failures, error };
   }
 }
 
@@ -287,6 +295,7 @@ async function retarget(
   const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
   let id: string | undefined;
   let read = 0;
+  const pending: Code[] = [];
   try {
     id = (await targetsClient.changeTargets({ rows, note })).change?.id ?? '';
     tally.started(id);
@@ -298,14 +307,16 @@ async function retarget(
         const code = codes[position];
         read = position + 1;
         if (!code) continue;
-        if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
+        if (status === TargetRowStatus.PENDING) pending.push(code);
+        else if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
         else if (status === TargetRowStatus.FAILED) tally.failed(code, reason);
         else tally.didChange(code);
       }
       cursor = page.nextCursor;
     } while (cursor !== '');
+    tally.areLeft(pending);
   } catch (error) {
-    if (id !== undefined || isResultUnknown(error)) tally.mayHaveChanged(codes.slice(read));
+    if (id !== undefined || isResultUnknown(error)) tally.mayHaveChanged([...pending, ...codes.slice(read)]);
     throw error;
   }
 }
@@ -317,7 +328,7 @@ async function follow(id: string, tally: Tally, { onProgress, signal }: RunOptio
       if (change?.counts) onProgress(change.counts.total - change.counts.pending);
     }
   } catch (error) {
-    // What ends the watching does not end the change, which continues in the background: its rows count as changed.
+    // What ends the watching does not end the change, which continues in the background.
     if (!isAborted(signal, error)) tally.broke(error);
   }
 }

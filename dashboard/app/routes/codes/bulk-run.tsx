@@ -79,16 +79,17 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         ? bulk.notInPlan
         : errorText(failed);
   const finish = (reached: BulkResult, isShown: boolean) => {
-    const { changed, unchanged, failures } = reached;
+    const { changed, unchanged, failures, pending } = reached;
     const isComplete = failures.length === 0 && reached.error === undefined;
     if (isShown && !isComplete) {
       if (reached.error !== undefined) setError(explanation(reached.error));
       return setResult(reached);
     }
-    const isNothing = changed === 0 && isComplete && !abort.signal.aborted;
+    const isNothing = changed + pending === 0 && isComplete && !abort.signal.aborted;
     const text = [
       abort.signal.aborted ? bulk.stopped : '',
       changed > 0 ? bulk.done(changed, format.number(changed)) : '',
+      pending > 0 ? bulk.pending(pending, format.number(pending)) : '',
       isNothing ? bulk.nothing : '',
       unchanged > 0 && !isNothing ? bulk.unchanged(unchanged, format.number(unchanged)) : '',
       failures[0]
@@ -182,14 +183,15 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   );
 }
 
-/** How many codes were changed, which could not be, and why. */
+/** How many codes were changed, how many may still be, which could not be, and why. */
 function Report({ result }: { readonly result: BulkResult }) {
   const { bulk } = useMessages().codes;
   const format = useFormat();
-  const { failures, changed } = result;
+  const { failures, changed, pending } = result;
   return (
     <div className={styles.failures}>
       {changed > 0 && <p>{bulk.done(changed, format.number(changed))}</p>}
+      {pending > 0 && <p>{bulk.pending(pending, format.number(pending))}</p>}
       {failures.length > 0 && <FailureList failures={failures} />}
     </div>
   );

@@ -259,7 +259,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await pool.query('select from codes where id = $1 for update', [decodeId('qr', id)]);
     await retargetVoucher(page, 'https://example.com/late');
     await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).press('Enter');
-    await page.getByText('Stopped. 1 code changed.').waitFor();
+    await page.getByText('Stopped. 1 code may still be changed in the background.').waitFor();
     // Not for what other people change.
     await page.route(/ListTargetChanges/, (route) => route.abort());
     const asked = page.waitForRequest(/BatchGetCodes|WatchTargetChange/);
