@@ -19,6 +19,9 @@ interface Toast {
 const SHOWN_MS = 5_000;
 const SHOWN_LONG_MS = 12_000;
 
+/** Of more messages, the oldest give way to new ones, but none that can be acted on or that says what is being done. */
+const MAX_SHOWN = 3;
+
 let toasts: readonly Toast[] = [];
 let lastId = 0;
 const listeners = new Set<() => void>();
@@ -93,7 +96,9 @@ function Message({ id, text, kind, undo, retry }: Toast) {
 
 function add(toast: Omit<Toast, 'id'>): number {
   lastId += 1;
-  set([...toasts.slice(-2), { ...toast, id: lastId }]);
+  const replaceable = toasts.filter(({ kind, undo, retry }) => kind !== 'pending' && !undo && !retry);
+  const replaced = replaceable.slice(0, Math.max(0, toasts.length + 1 - MAX_SHOWN));
+  set([...toasts.filter((shown) => !replaced.includes(shown)), { ...toast, id: lastId }]);
   return lastId;
 }
 

@@ -66,6 +66,18 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
   };
   const pausedNow = async () => Number((await pages.client(CodesService).listCodes({ state: CodeState.PAUSED })).total);
 
+  /** Shows as many messages as there is room for, which offer nothing to do. */
+  const fillMessages = async (page: Page) => {
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error('refused'));
+    });
+    for (let messages = 0; messages < 3; messages++) await page.getByRole('button', { name: /^Copy/ }).first().click();
+    await page
+      .getByText(/^Copy scan URL, .*: http/)
+      .nth(1)
+      .waitFor();
+  };
+
   test('files, pauses and restores codes by keyboard', async () => {
     const page = await pages.open('/codes');
     const list = page.getByRole('grid', { name: 'Codes' });
@@ -128,7 +140,8 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByText('2 codes changed.').waitFor();
     expect((await codeOf('Lunch menu')).targetUrl).toBe('https://example.com/menus');
     expect((await codeOf('Voucher')).targetUrl).toBe('https://example.com/7');
-    // Messages that are pointed at stay.
+    // Messages with something to do, and those that are pointed at, stay.
+    await fillMessages(page);
     await page.getByRole('button', { name: 'Undo' }).hover();
     await page.getByRole('grid', { name: 'Codes' }).press('Enter');
     await page.getByRole('link', { name: 'Open the code' }).press('Enter');
@@ -266,6 +279,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await asked;
     await page.getByText('Undoing the change…').waitFor();
+    await fillMessages(page);
     const asksBeforeClosing = () =>
       page.evaluate(() => !window.dispatchEvent(new Event('beforeunload', { cancelable: true })));
     expect(await asksBeforeClosing()).toBe(true);
