@@ -44,6 +44,8 @@ export function codesService(options: {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
+      // Concurrent calls share a statement (docs/decisions/2026-11-23-grouped-statements.md). It leaves out what could fail or
+      // wait; that gets a transaction of its own.
       const createdInGroup = await createInGroup(call);
       if (createdInGroup) return createdInGroup;
       return once(call, async (tx) => {
@@ -82,6 +84,7 @@ export function codesService(options: {
     },
     listCodes: (request, context) => listCodes({ ...options, pool }, accountOf(context).id, request),
     async updateCode(request, context) {
+      // As for new codes.
       const updatedInGroup = await updateInGroup(request, context);
       if (updatedInGroup) return updatedInGroup;
       return transactionOf(context, pool, async (tx) => {
