@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerClientErrors } from '../common/runtime/client-errors.ts';
+import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
 import { watchAnswer } from '../common/runtime/unread-answers.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
@@ -30,9 +31,6 @@ export interface HttpServerOptions {
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
-
-/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that the proxies close them first. */
-const KEEP_ALIVE_MS = 75_000;
 
 /**
  * The number of pipelined requests of one connection that may be pending. Node itself has no limit; clients that

@@ -5,6 +5,9 @@ import { watchAnswer } from './unread-answers.ts';
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
 
+/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that the proxies close them first. */
+export const KEEP_ALIVE_MS = 75_000;
+
 /** Maximum requests in progress on an HTTP/1.1 connection. Hardly any client sends one before the previous is answered. */
 const MAX_PIPELINED = 10;
 

@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 import { answerClientErrors } from '../../common/runtime/client-errors.ts';
-import { limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
+import { KEEP_ALIVE_MS, limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { replaceIdle } from '../../common/runtime/replace-idle.ts';
 import { shared } from '../../common/runtime/shared.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
@@ -23,10 +23,9 @@ import { signInAtProvider, signInByLink } from './sign-in.ts';
 /** The most bytes of a form, and of the JSON to `/session`. */
 const MAX_FORM_BYTES = 16 * 1024;
 
-/** How long a request may take to arrive, its headers and in all, in ms; and a connection without requests. */
+/** How long a request may take to arrive, its headers and in all, in ms. */
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
-const IDLE_MS = 75_000;
 
 const MAX_CONNECTIONS = 5_000;
 /** The shortest time between two log lines about connections beyond that, in ms. */
@@ -61,7 +60,7 @@ export async function createServer(options: {
   const app = Fastify({
     bodyLimit: MAX_FORM_BYTES,
     requestTimeout: REQUEST_MS,
-    keepAliveTimeout: IDLE_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
     http: { headersTimeout: HEADERS_MS },
     forceCloseConnections: 'idle',
     trustProxy: [...trustedProxies],

@@ -2,13 +2,13 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
+import { UNREAD_MS } from '../../common/runtime/http-limits.ts';
 import { replaceIdle } from '../../common/runtime/replace-idle.ts';
 import { limitAtOnce } from './address-limits.ts';
 import { unmapped } from './origin.ts';
 import type { CountRefusal } from './refusal-metrics.ts';
 
-/** How long a client may take to read what was written, in ms, and how often that is checked. */
-const UNREAD_MS = 60_000;
+/** How often it is checked whether clients read what was written, in ms. */
 const CHECK_MS = 5_000;
 
 /** Limits on the connections of a server. */

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { KEEP_ALIVE_MS } from '../../../common/runtime/http-limits.ts';
 import { watchAnswer } from '../../../common/runtime/unread-answers.ts';
 import type { CountRefusal } from '../../http/refusal-metrics.ts';
 import { Connection, type LaneContext } from './connection.ts';
@@ -18,10 +19,9 @@ export interface FastLane {
   isAnswering(socket: Socket): boolean;
 }
 
-/** Connections idle for this long are closed. Longer than proxies keep theirs, so that the proxies close them first. */
-const IDLE_MS = 75_000;
+/** How often idle connections are closed, in ms. */
 const SWEEP_MS = 5_000;
-/** The same after the last response of a connection. */
+/** How long a connection may be idle after its last response, in ms. */
 const CLOSING_MS = 5_000;
 
 /**
@@ -56,7 +56,7 @@ export function openFastLane(
   const sweeper = setInterval(() => {
     lane.sweeps++;
     for (const connection of connections.values()) {
-      const limitMs = connection.isClosing ? CLOSING_MS : IDLE_MS;
+      const limitMs = connection.isClosing ? CLOSING_MS : KEEP_ALIVE_MS;
       if ((lane.sweeps - connection.lastActiveSweep) * SWEEP_MS > limitMs) connection.destroy();
     }
   }, SWEEP_MS).unref();
