@@ -7,8 +7,8 @@ import { answerClientErrors } from './client-errors.ts';
 
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n';
 
-/** The statuses of a server that answers all requests with 404, without reading their bodies. */
-async function statusesOf(...parts: readonly string[]): Promise<string[]> {
+/** What a server answers that answers all requests with 404, without reading their bodies. */
+async function answersTo(...parts: readonly string[]): Promise<string> {
   const server = createServer((_, response) => {
     errors.add(response);
     response.writeHead(404).end();
@@ -26,11 +26,11 @@ async function statusesOf(...parts: readonly string[]): Promise<string[]> {
     socket.write(part);
     await sleep(20);
   }
-  return [
-    ...Buffer.concat(await received)
-      .toString()
-      .matchAll(/HTTP\/1\.1 (\d+)/gm),
-  ].map(([, status]) => String(status));
+  return Buffer.concat(await received).toString();
+}
+
+async function statusesOf(...parts: readonly string[]): Promise<string[]> {
+  return [...(await answersTo(...parts)).matchAll(/HTTP\/1\.1 (\d+)/gm)].map(([, status]) => String(status));
 }
 
 test.each([
@@ -48,6 +48,6 @@ test.each([
   expect(await statusesOf(...parts)).toEqual(statuses);
 });
 
-test('a malformed head is answered with 400', async () => {
-  expect(await statusesOf('garbage\r\n\r\n')).toEqual(['400']);
+test('a malformed head is answered with 400, and the date as every 4xx (RFC 9110 §6.6.1)', async () => {
+  expect(await answersTo('garbage\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*\r\nDate: [^\r]+ GMT\r\n/s);
 });

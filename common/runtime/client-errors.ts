@@ -90,6 +90,7 @@ function errorAnswer(status: string, sentence: string, { json: jsonOf, headers }
     `HTTP/1.1 ${status}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(json)}`,
+    `Date: ${new Date().toUTCString()}`,
     ...Object.entries(headers?.() ?? {}).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
     '',
