@@ -11,7 +11,9 @@ export function signInUrl(base: URL, token: string): string {
 
 /** `DASHBOARD_URL`, by default a dashboard on this machine. Throws an `OperatorError` if it is not an address. */
 export function dashboardUrl(env: NodeJS.ProcessEnv): URL {
-  const url = URL.parse(configured(env, 'DASHBOARD_URL') || `http://localhost:${env.DASHBOARD_PORT || 8090}`);
+  const url = URL.parse(
+    configured(env, 'DASHBOARD_URL') || `http://localhost:${configured(env, 'DASHBOARD_PORT') || 8090}`,
+  );
   if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash) return url;
   throw new OperatorError('DASHBOARD_URL must be an http or https address, such as https://signpost.example.');
 }

@@ -1,4 +1,5 @@
 import { connectCore } from '../cli/core.ts';
+import { configured } from '../common/runtime/read-configured-file.ts';
 import { session } from '../local/session.ts';
 import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
@@ -15,7 +16,7 @@ if (total > 0n) {
   );
 } else {
   const { apiKey } = await accounts.createAccount({ name: 'First account', plan: Plan.BUSINESS });
-  const url = process.env.PUBLIC_URL || 'http://localhost:8080';
+  const url = configured(process.env, 'PUBLIC_URL') ?? 'http://localhost:8080';
   console.log(`
 Signpost is running.
 

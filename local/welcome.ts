@@ -30,7 +30,7 @@ export async function signInText(
   account: string | undefined,
   port: number,
 ): Promise<string> {
-  const url = dashboardUrl({ ...process.env, DASHBOARD_PORT: String(port) });
+  const url = dashboardUrl({ ...process.env, DASHBOARD_PORT: String(port), DASHBOARD_PORT_FILE: undefined });
   const variables = [
     dataDir !== resolve('.signpost') && `DATA_DIR=${relative(process.cwd(), dataDir)} `,
     core.corePort !== 8081 && `CORE_PORT=${core.corePort} `,
