@@ -10,7 +10,7 @@ import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/c
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT, SHOWN_ATTEMPTS } from '../../common/contract/ranges.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
-import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { byIndex, first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type Attempt,
   AttemptSchema,
@@ -57,15 +57,17 @@ const MAX_RESENT = 10_000;
 const CLOCK_SKEW_MS = 300_000;
 
 /**
- * Those that failed of the ids from $4 on, which are in the order of creation, the oldest first. Indexes:
- * webhook_deliveries_failed, webhook_deliveries_pkey. One that expires meanwhile is chosen and not resent.
+ * Those that failed of the ids from $4 on, which are in the order of creation, the oldest first. One that expires meanwhile is
+ * chosen and not resent. Indexes: webhook_deliveries_failed or webhook_deliveries_listed, forced by `byIndex`, and
+ * webhook_deliveries_pkey. That $1 is an array, of one endpoint, keeps the planner from ordering by id alone: it would read the
+ * deliveries of all endpoints by their ids.
  */
 const resendOldestFailed = statement<{ deliveries: number; more: boolean }>(
   'webhooks_resend_failed',
   `with chosen as materialized (
      select id from webhook_deliveries
-     where endpoint_id = $1 and account_id = $2 and status = 'failed' and created_at >= $3 and id >= $4
-     order by id limit ${MAX_RESENT}
+     where endpoint_id = any($1::uuid[]) and account_id = $2 and status = 'failed' and created_at >= $3 and id >= $4
+     order by endpoint_id desc, id limit ${MAX_RESENT}
    ), resent as (
      update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now()
      where id = any(array(select id from chosen)) returning id
@@ -173,7 +175,8 @@ export async function resendFailed(
   since: Date,
 ): Promise<{ deliveries: number; more: boolean }> {
   const oldest = lowestUuidAt(since.getTime() - CLOCK_SKEW_MS);
-  const resent = await first(tx, resendOldestFailed, [endpointId, accountId, since, oldest]);
+  await run(tx, byIndex);
+  const resent = await first(tx, resendOldestFailed, [[endpointId], accountId, since, oldest]);
   const { deliveries, more } = resent ?? { deliveries: 0, more: false };
   if (deliveries > 0) await run(tx, makeDue, [endpointId, accountId]);
   return { deliveries, more };
