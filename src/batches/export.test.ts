@@ -1,12 +1,14 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { type Entry, fromBuffer, type ZipFile } from 'yauzl';
+import { decodeId } from '../../common/contract/ids.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
@@ -142,7 +144,7 @@ test('an export of several pages is complete, except for a deleted code', async 
   expect(names.join()).not.toContain(deleted?.shortCode);
 });
 
-test('the command line saves an export to a file', async () => {
+test('the command line saves an export to a file, and exits with 3 if rows are pending', async () => {
   const { accountId, apiKey: key } = await signpost.createAccount();
   const answer = await fetch(`${signpost.url}/api/v1/batches`, {
     method: 'POST',
@@ -157,6 +159,13 @@ test('the command line saves an export to a file', async () => {
   const stdout = execFileSync(process.execPath, ['cli/main.ts', ...args], { env }).toString();
   expect(JSON.parse(stdout)).toEqual({ path: out, images: 1 });
   expect((await readFile(out)).subarray(0, 2).toString()).toBe('PK');
+  const client = new pg.Client(signpost.databaseUrl);
+  await client.connect();
+  await client.query('update batches set total = total + 2 where id = $1', [decodeId('batch', data.id)]);
+  await client.end();
+  const incomplete = spawnSync(process.execPath, ['cli/main.ts', ...args], { env, encoding: 'utf8' });
+  expect(incomplete).toMatchObject({ status: 3, stdout });
+  expect(incomplete.stderr).toContain('2 rows of the batch are still pending; export it again later.');
 });
 
 function watchAs(key: string, id: string) {

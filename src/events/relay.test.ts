@@ -14,6 +14,7 @@ import { outboxPublished } from '../../test/harness/outbox-published.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { LOCKS } from '../db/locks.ts';
 import { addToOutbox } from './outbox.ts';
+import { OutboxReader } from './outbox-reader.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const EVENTUALLY = { timeout: 15_000, interval: 25 };
@@ -124,7 +125,7 @@ test('a relay that fails every second says so once a minute', async () => {
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
 });
 
-test('while the log refuses a topic, those of others are published once, and its own wait in order', async () => {
+test('while the log refuses a topic, those of others are published once, up to 10,000 holes, and its own wait in order', async () => {
   const refused = `test.refused.${randomUUID()}`;
   await log.ensureTopics([{ ...TOPIC, name: refused }]);
   let refuses = true;
@@ -151,6 +152,13 @@ test('while the log refuses a topic, those of others are published once, and its
   const others = Array.from({ length: 3 }, (_, index) => ({ key: 'k', value: 1_500 + index }));
   expect(await published()).toEqual(others);
   expect((await pool.query('select from outbox_waiting')).rowCount).toBe(1_503);
+  const holes = vi.spyOn(OutboxReader.prototype, 'holes', 'get').mockReturnValue(10_000);
+  await transaction(pool, (tx) => addToOutbox(tx, [record('k', 1_503)]));
+  const beforeMore = refusals;
+  await expect.poll(() => refusals, EVENTUALLY).toBeGreaterThan(beforeMore + 1);
+  expect(await published()).toEqual(others);
+  holes.mockRestore();
+  others.push({ key: 'k', value: 1_503 });
   refuses = false;
   await outboxPublished(pool);
   await expect.poll(() => relay.healthy(), EVENTUALLY).toBe(true);

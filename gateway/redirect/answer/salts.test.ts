@@ -82,6 +82,21 @@ test('new salts, created after a crash of Postgres, are used within a minute; un
   await expect.poll(aMinuteLater, RETRIED).toEqual(['f'.repeat(64), 'a'.repeat(64)]);
 });
 
+test('a process forgets the salt of a past day, even if there are no scans', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: NOW });
+  onTestFinished(() => void vi.useRealTimers());
+  await make('ab');
+  const salts = open();
+  await salts.attempted;
+  expect(salts.at(NOW)).toBe('a'.repeat(64));
+  vi.setSystemTime(NOW + DAY_MS);
+  const aMinuteLater = async () => {
+    await vi.advanceTimersByTimeAsync(60_000);
+    return salts.at(NOW);
+  };
+  await expect.poll(aMinuteLater, RETRIED).not.toBe('a'.repeat(64));
+});
+
 test.skipIf(inject('gatewayUrl') === null)('the role of gateways may read the salts', async () => {
   await make('a');
   const gatewayUrl = new URL(inject('gatewayUrl') ?? '');

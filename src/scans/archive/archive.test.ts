@@ -114,6 +114,16 @@ test('reading scans fails if a month is archived before all of it was read, and 
   expect(await Array.fromAsync(readScanPages(database.pool, { ...window, from: at(3), to: at(4) }))).toEqual([]);
 });
 
+test('reading scans continues if a month is archived after all of it was read', async () => {
+  const scanned = newScannedCode();
+  const now = Date.now();
+  await handle([...scansOf(scanned, at(0), 500), ...scansOf(scanned, now - 1_500, 1_500)]);
+  const pages = readScanPages(database.pool, { accountId: scanned.accountId, from: at(0), to: now });
+  expect((await pages.next()).value).toHaveLength(1_000);
+  await archive('table');
+  expect((await pages.next()).value).toHaveLength(1_000);
+});
+
 test('a scan of the latest month that can be archived is not recorded again', async () => {
   const scanned = newScannedCode();
   const today = new Date();
