@@ -45,7 +45,8 @@ export function batchCommands(batch: Command): void {
       });
       if (pending > 0) {
         exitUnfulfilled();
-        console.error(`${pending} rows of the batch are still pending; export it again later.`);
+        const rows = pending === 1 ? '1 row of the batch is' : `${pending} rows of the batch are`;
+        console.error(`${rows} still pending; export it again later.`);
       }
       printRecord(json(), { path, images });
     });

@@ -402,6 +402,11 @@ test('an account’s budget bounds the attempts to a host, however many endpoint
   // For some endpoints the others had left no budget.
   await makeDue();
   await Promise.all(ids.map((id) => untilSucceeded(id, 21)));
+  // Attempts that succeed are refunded.
+  await vi.waitFor(async () => {
+    const spent = await pool.query('select from webhook_attempt_budgets where spent_until > now()');
+    expect(spent.rowCount).toBe(0);
+  }, EVENTUALLY);
 }, 60_000);
 
 test('after its first failures an endpoint gets one request at a time, at growing intervals', async () => {
