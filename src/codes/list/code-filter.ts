@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { lookUpCode } from '../../db/look-up-code.ts';
 import { caseFolded } from '../../taxonomy/entities.ts';
-import { codesWithAnyTag } from '../../taxonomy/label-sql.ts';
+import { codesOfTags, codesWithAnyTag, withAnyTag } from '../../taxonomy/label-sql.ts';
 
 /**
  * What a list of codes selects. Each combination has its own statement, so that Postgres chooses the right index.
@@ -17,7 +17,8 @@ export interface Filter {
   readonly state: 'live' | 'active' | 'paused' | 'deleted';
   readonly type: CodeTypeName | 'any';
   readonly folder: 'any' | 'none' | 'one';
-  readonly tags: boolean;
+  /** Which codes with tags are read: those of the tags, or those that an index has for the rest of the filter. */
+  readonly tags: 'any' | 'read' | 'checked';
   /** Whether the page starts after a position. */
   readonly cursor: boolean;
   /** Whether the search is for a text or for one code. */
@@ -52,7 +53,7 @@ export function filterOf({ state, type, order }: ListCodesRequest): Pick<Filter,
 
 /** Identifies a filter in the names of statements. */
 export function nameOfFilter({ state, type, folder, tags, cursor, search, order }: Filter): string {
-  const parts = [state, type, folder, tags ? 'tags' : 'all', cursor ? 'after' : 'start', search, order];
+  const parts = [state, type, folder, tags, cursor ? 'after' : 'start', search, order];
   return parts.join('_');
 }
 
@@ -60,37 +61,38 @@ export function nameOfFilter({ state, type, folder, tags, cursor, search, order 
 export const directionOf = ({ order }: Filter) => (order === 'newest' ? 'desc' : 'asc');
 
 /**
- * The codes of the account among which a filter selects, for `from`: `c`. Those of tags are looked up one by one, in the
- * order of the list, so that a page reads no more of them than it has.
+ * The codes among which a filter selects, for `from`: `c`. Those of tags are looked up one by one in the order of the list,
+ * until the page is full: if few of them fulfil the rest of the filter, all are.
  */
-export const codesOf = (filter: Filter) =>
-  filter.tags
-    ? `(${codesWithAnyTag('$3', directionOf(filter))}) tagged
-       cross join ${lookUpCode('*', 'tagged.code_id', '$1')} c`
-    : 'codes c';
+export function codesOf(filter: Filter): string {
+  if (filter.tags === 'any') return 'codes c';
+  if (filter.tags === 'checked') return `codes c cross join ${withAnyTag('c.id', '$3')} tagged`;
+  const tagged = codesWithAnyTag('$3', directionOf(filter));
+  return `(${tagged}) tagged cross join ${lookUpCode('*', 'tagged.code_id', '$1')} c`;
+}
 
 /** The ids of these codes, as they are sorted. */
-export const idOf = ({ tags }: Filter) => (tags ? 'tagged.code_id' : 'c.id');
+export const idOf = ({ tags }: Filter) => (tags === 'read' ? 'tagged.code_id' : 'c.id');
 
 /** The order of a filter's list, for `order by`. */
 export const orderOf = (filter: Filter) => `${idOf(filter)} ${directionOf(filter)}`;
 
 /**
  * The condition on `codesOf` that an index fulfils in the order of the list, so that nothing is sorted: codes_listed for
- * all codes, codes_in_folder for a folder, codes_deleted, codes_paused, and codes_not_dynamic for the other types. Those of
- * tags come in that order from code_tags_by_tag, sorted only if there are several tags.
+ * all codes, codes_in_folder for a folder, codes_deleted, codes_paused, and codes_not_dynamic for the other types. Those that
+ * are read by their tags come in that order from code_tags_by_tag, sorted only if there are several tags.
  */
 export function indexedCondition(filter: Filter, id = idOf(filter)): string {
   const { state, type, folder, tags, cursor, search, order } = filter;
   return [
-    ...(tags ? [] : ['c.account_id = $1']),
+    ...(tags === 'read' ? [] : ['c.account_id = $1']),
     `c.deleted_at is ${state === 'deleted' ? 'not null' : 'null'}`,
     folder === 'none'
       ? 'c.folder_id is null and $2::uuid is null'
       : folder === 'one'
         ? 'c.folder_id = $2::uuid'
         : '$2::uuid is null',
-    ...(tags ? [] : ['$3::uuid[] is null']),
+    ...(tags === 'any' ? ['$3::uuid[] is null'] : []),
     cursor ? `${id} ${order === 'newest' ? '<' : '>'} $4::uuid` : '$4::uuid is null',
     search === 'code' ? `${id} = $5::uuid` : '$5::uuid is null',
     ...(state === 'paused' ? ['c.paused'] : []),
@@ -98,19 +100,19 @@ export function indexedCondition(filter: Filter, id = idOf(filter)): string {
   ].join(' and ');
 }
 
-/** Codes of tags that are counted one by one. */
-const LOOKED_UP = 20_000;
+/** Codes of tags that are looked up one by one rather than joined. */
+export const LOOKED_UP = 20_000;
 
 /**
- * A query for the number of codes on the list. Of more than `LOOKED_UP` codes of tags, a full join takes a third of the time;
- * no statistics make it compare each with each.
+ * A query for the number of codes on the list. Of more than `LOOKED_UP` codes read by their tags, a full join takes a third of
+ * the time; no statistics make it compare each with each.
  */
 export function countQuery(filter: Filter): string {
   const counted = `select count(*) from ${codesOf(filter)} where ${indexedCondition(filter)}`;
-  if (!filter.tags) return counted;
+  if (filter.tags !== 'read') return counted;
   const tagged = codesWithAnyTag('$3', directionOf(filter));
   return `
-    select case when (select count(*) from (${tagged} limit ${LOOKED_UP + 1}) few) <= ${LOOKED_UP} then (${counted})
+    select case when (select count(*) from (${codesOfTags('$3')} limit ${LOOKED_UP + 1}) few) <= ${LOOKED_UP} then (${counted})
       else (
         select count(c.id) filter (where tagged.code_id is not null)
         from (select id from codes c where c.account_id = $1 and ${indexedCondition(filter, 'c.id')}) c
@@ -127,6 +129,10 @@ export function testedCondition(filter: Filter): string {
     ...(type !== 'any' && !isTypeIndexed(filter) ? [`c.type = '${type}'`] : []),
   ].join(' and ');
 }
+
+/** Whether an index, other than that of tags, finds fewer codes for the filter than all of the account. */
+export const isIndexed = (filter: Filter) =>
+  filter.folder !== 'any' || filter.state === 'paused' || filter.state === 'deleted' || isTypeIndexed(filter);
 
 /** Whether an index finds the codes of the type: few codes are not dynamic, and the index has no deleted ones. */
 const isTypeIndexed = ({ state, type }: Filter) => state !== 'deleted' && type !== 'any' && type !== 'dynamic';

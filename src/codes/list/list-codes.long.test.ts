@@ -84,7 +84,7 @@ test('page 1 and page 1,000 read the same number of rows, through the index, and
         state: 'live',
         type: 'any',
         folder: 'any',
-        tags: false,
+        tags: 'any',
         cursor: after !== null,
         search: 'none',
         order: 'newest',
