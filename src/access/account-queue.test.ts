@@ -1,32 +1,58 @@
+import { create } from '@bufbuild/protobuf';
 import { createContextValues, type HandlerContext } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
+import { PostgresUnavailable } from '../../common/postgres/unavailable.ts';
+import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { type Database, openDatabase } from '../db/database.ts';
+import { CONNECT_TIMEOUT_MS, type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { inAccountQueue } from './account-queue.ts';
 import { type Account, callerKey } from './caller.ts';
 import { ormTransactionOf, transactionOf } from './commit-limit.ts';
+import { once } from './idempotency.ts';
 
 /** More than the connections of the pool. */
 const MANY = 50;
 
 let database: Database;
+/** UUID of an account that exists. */
+const existing = newUuid();
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 10, entities);
   await database.pool.query(`create table counters (name text primary key, value integer not null)`);
+  await database.pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [existing]);
 });
 afterAll(() => database.close());
 
 /** A call that acts for an account. */
 function callOf(id: string): HandlerContext {
   const values = createContextValues().set(callerKey, { kind: 'service', account: { id } as Account, actor: 'a test' });
-  return { values, signal: new AbortController().signal, requestHeader: new Headers() } as unknown as HandlerContext;
+  return {
+    values,
+    signal: new AbortController().signal,
+    requestHeader: new Headers(),
+    responseHeader: new Headers(),
+  } as unknown as HandlerContext;
+}
+
+/** A call with an idempotency key that was not used before. */
+function onceWithNewKey(account: string, work: (tx: PoolClient) => Promise<unknown>) {
+  const context = callOf(account);
+  context.requestHeader.set('idempotency-key', newUuid());
+  const method = AdmissionService.method.authenticate;
+  const request = create(method.input, { method: 'x' });
+  return once({ pool: database.pool, accountId: existing, context, method, request }, async (tx) => {
+    await work(tx);
+    return create(method.output);
+  });
 }
 
 describe.each<[string, (account: string, work: (tx: PoolClient) => Promise<unknown>) => Promise<unknown>]>([
   ['transactionOf', (account, work) => transactionOf(callOf(account), database.pool, work)],
   ['ormTransactionOf', (account, work) => ormTransactionOf(callOf(account), database.orm, (_, tx) => work(tx))],
+  ['once', onceWithNewKey],
 ])('%s', (_, change) => {
   const increment = (account: string) =>
     change(account, (tx) => tx.query('update counters set value = value + 1 where name = $1', [account]));
@@ -67,4 +93,16 @@ test('a turn can end before its work, and one without an account waits for nobod
   end();
   await Promise.all([...waiting, ...working, ...withoutAccount]);
   await expect(inAccountQueue(callOf('a'), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+});
+
+test('a change that has waited for its turn as long as for a connection fails, as Postgres is unavailable', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const [fifth, ...changes] = Array.from({ length: 5 }, () => inTurn(callOf('a'), () => ended)).reverse();
+  const outcome = fifth?.catch((error: unknown) => error);
+  vi.advanceTimersByTime(CONNECT_TIMEOUT_MS);
+  end();
+  expect(await outcome).toBeInstanceOf(PostgresUnavailable);
+  await Promise.all(changes);
 });

@@ -106,6 +106,28 @@ test('a negative result is cached for two seconds, and no longer', async () => {
   await expect.poll(() => unknown.find('ergacht', READER), { timeout: 10_000, interval: 100 }).toBeDefined();
 });
 
+test('a statement that fails rejects none of the look-ups that the other connection has taken meanwhile', async () => {
+  const answers: ((error: Error | null, result?: { rows: [] }) => void)[] = [];
+  sent.mockImplementation(({ name }, _values, answer) => name === 'gateway_find_codes' && answers.push(answer));
+  const answered = async (nth: number, error: Error | null = null) => {
+    await expect.poll(() => answers.length).toBeGreaterThan(nth);
+    answers[nth]?.(error, { rows: [] });
+  };
+  const lookUp = (count: number) => Array.from({ length: count }, () => unknown.find(newShortCode(), READER));
+  const both = lookUp(2);
+  const [third, fourth] = [lookUp(50), lookUp(50)];
+  const outcomes = Promise.all([third, fourth].map((codes) => Promise.allSettled(codes)));
+  await answered(0);
+  await expect.poll(() => answers.length).toBe(3);
+  await answered(1);
+  await expect.poll(() => answers.length).toBe(4);
+  await answered(2, new Error('it was reset'));
+  await answered(3);
+  const statuses = (await outcomes).map((codes) => new Set(codes.map(({ status }) => status)));
+  expect(statuses).toEqual([new Set(['rejected']), new Set(['fulfilled'])]);
+  expect(await Promise.all(both)).toEqual([undefined, undefined]);
+});
+
 test('while Postgres does not answer, look-ups fail, are bounded, and log one line without a stack', async () => {
   await create('cocked2');
   await whileLocked(async () => {

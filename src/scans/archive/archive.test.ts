@@ -10,6 +10,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RULES } from '../../../common/contract/user-agent.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
+import type { Queryable } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { codeAnalytics } from '../../analytics/code-analytics.ts';
@@ -122,6 +123,19 @@ test('reading scans continues if a month is archived after all of it was read', 
   expect((await pages.next()).value).toHaveLength(1_000);
   await archive('table');
   expect((await pages.next()).value).toHaveLength(1_000);
+});
+
+test('reading scans fails if a month is archived just before they are read', async () => {
+  const scanned = newScannedCode();
+  await handle(scansOf(scanned, at(0), 3));
+  const archivesFirst: Queryable = {
+    query: async (query) => {
+      if (query.name === 'scans_list_of_account') await archive('table');
+      return database.pool.query(query);
+    },
+  };
+  const window = { accountId: scanned.accountId, from: at(0), to: at(1) };
+  await expect(readScanPages(archivesFirst, window).next()).rejects.toThrow('are archived');
 });
 
 test('a scan of the latest month that can be archived is not recorded again', async () => {
