@@ -99,7 +99,7 @@ test('a change that has waited for its turn as long as for a connection fails, a
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const [fifth, ...changes] = Array.from({ length: 5 }, () => inTurn(callOf('a'), () => ended)).reverse();
+  const [fifth, ...changes] = Array.from({ length: 5 }, () => inAccountQueue(callOf('a'), () => ended)).reverse();
   const outcome = fifth?.catch((error: unknown) => error);
   vi.advanceTimersByTime(CONNECT_TIMEOUT_MS);
   end();
