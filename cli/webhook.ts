@@ -152,13 +152,20 @@ export function webhookCommands(webhook: Command): void {
         const again = await attempted(webhooks, sent, json());
         print(json(), [deliveryJson(again)], () => fields(deliveryRow(again)));
       } else if (id !== undefined && since !== undefined) {
-        const deliveries = await withProgress({ json: json(), what: 'Resending deliveries' }, async (update) => {
-          for (let sum = 0; ; update(sum)) {
-            const resent = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
-            sum += resent.deliveries;
-            if (!resent.more) return sum;
-          }
-        });
+        let deliveries = 0;
+        try {
+          await withProgress({ json: json(), what: 'Resending deliveries' }, async (update) => {
+            for (let more = true; more; update(deliveries)) {
+              const resent = await webhooks.resendFailed({ endpointId: id, since: timestampFromDate(since) });
+              deliveries += resent.deliveries;
+              more = resent.more;
+            }
+          });
+        } catch (error) {
+          if (deliveries > 0)
+            console.error(`${deliveries} deliveries will be sent again. The others could not be resent:`);
+          throw error;
+        }
         print(json(), { deliveries }, () => `Deliveries that will be sent again: ${deliveries}.`);
       } else {
         throw new UsageError('Specify one delivery with --delivery, or failed ones with --id and --since.');

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { withoutFiles } from '../common/runtime/variables.ts';
+import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
 import { localAccount } from './account.ts';
@@ -109,7 +110,10 @@ process.on('uncaughtException', (error) => {
 });
 const interruption = listenForInterruption();
 try {
-  const env = withoutFiles(process.env, Object.keys({ ...CORE_VARIABLES, ...GATEWAY_VARIABLES }));
+  const env = withoutFiles(
+    process.env,
+    Object.keys({ ...CORE_VARIABLES, ...GATEWAY_VARIABLES, ...DASHBOARD_VARIABLES }),
+  );
   await run(env, readSettings(env), interruption);
 } catch (error) {
   const isRequested = interruption.stop.aborted && error === interruption.stop.reason;

@@ -66,20 +66,25 @@ test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s se
   for (const name of SET_BY_FILES) expect(text).toMatch(new RegExp(`^ +${name}: .`, 'm'));
 });
 
-test('the health check of a core’s container reads the port and the token from files, too', async () => {
+test.each([
+  ['core', 'CORE_PORT_FILE', '/grpc.health.v1.Health/Check'],
+  ['gateway', 'PORT_FILE', '/readyz'],
+  ['dashboard', 'DASHBOARD_PORT_FILE', '/readyz'],
+])('the health check of a container with a %s reads the variables from files, too', async (program, portFile, path) => {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-health-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const core = createServer(({ headers }, response) => {
+  const server = createServer(({ url, headers }, response) => {
     const status = headers.authorization === 'Bearer new' ? 'SERVING' : 'NOT_SERVING';
-    response.end(JSON.stringify({ status }));
+    response.writeHead(url === path ? 200 : 404).end(JSON.stringify({ status }));
   });
-  core.listen(0, '127.0.0.1');
-  await once(core, 'listening');
-  onTestFinished(() => void core.close());
-  const [CORE_PORT_FILE, SERVICE_TOKEN_FILE] = [join(folder, 'port'), join(folder, 'token')];
-  writeFileSync(CORE_PORT_FILE, String((core.address() as AddressInfo).port));
-  writeFileSync(SERVICE_TOKEN_FILE, 'new,former\n');
-  const check = spawn(process.execPath, ['deploy/health.ts', 'core'], { env: { CORE_PORT_FILE, SERVICE_TOKEN_FILE } });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const [port, token] = [join(folder, 'port'), join(folder, 'token')];
+  writeFileSync(port, String((server.address() as AddressInfo).port));
+  writeFileSync(token, 'new,former\n');
+  const env = { [portFile]: port, SERVICE_TOKEN_FILE: token };
+  const check = spawn(process.execPath, ['deploy/health.ts', program], { env });
   expect(await once(check, 'close')).toEqual([0, null]);
 });
 

@@ -46,10 +46,24 @@ test('an account that takes long to clear is cleared by one process at a time', 
 });
 
 test('an account that is closed again while it is cleared is cleared again afterwards, then with its data', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   const { id, steps, proceed, cleanup } = await closedAccount();
   const first = cleanup.clear(id);
   await vi.waitFor(() => expect(steps).toEqual(['stop']));
-  await pool.query('update accounts set clear_at = now(), delete_data = true where id = $1', [id]);
+  await pool.query(
+    `update accounts set clear_at = now(), delete_data = true, clearing_until = now() + interval '1 minute' where id = $1`,
+    [id],
+  );
+  // The lease is renewed, and the account stays due.
+  vi.advanceTimersByTime(60_000);
+  await vi.waitFor(async () => {
+    const { rowCount } = await pool.query(
+      `select from accounts where id = $1 and clearing_until > now() + interval '2 minutes'`,
+      [id],
+    );
+    expect(rowCount).toBe(1);
+  });
   await cleanup.clear(id);
   await cleanup.sweep();
   expect(steps).toEqual(['stop']);

@@ -40,16 +40,19 @@ test.each([
   expect(receiver.connections()).toBe(requests);
 });
 
-test('what was left when an endpoint was disabled fails, and when it was deleted goes with it', async () => {
+test('what was left when an endpoint was disabled fails unless it was enabled again, and when it was deleted goes with it', async () => {
   const account = await newAccount();
   const { id } = await account.addEndpoint('https://hooks.example.com/');
   const deleted = await account.addEndpoint('https://hooks.example.com/');
+  const enabled = await account.addEndpoint('https://hooks.example.com/');
   await fanOutRecords(pool, [eventRecord(account.id)], logger);
   await pool.query(
     `update webhook_endpoints set disabled_reason = 'It was switched off.', fails_pending = true, due_at = null
      where account_id = $1`,
     [account.id],
   );
+  // As a core of an earlier version does.
+  await pool.query('update webhook_endpoints set disabled_reason = null where id = $1', [decodeId('hook', enabled.id)]);
   const uuid = decodeId('hook', deleted.id);
   await pool.query('update webhook_endpoints set deleted = true where id = $1', [uuid]);
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
@@ -62,6 +65,8 @@ test('what was left when an endpoint was disabled fails, and when it was deleted
     const { deliveries } = await account.webhooks.listDeliveries({ endpointId: id });
     expect(deliveries).toMatchObject([{ status: DeliveryStatus.FAILED, attempts: [] }]);
   }, EVENTUALLY);
+  const { deliveries } = await account.webhooks.listDeliveries({ endpointId: enabled.id });
+  expect(deliveries).toMatchObject([{ status: DeliveryStatus.PENDING }]);
 });
 
 test('events of all partitions arrive although all connections to Postgres are terminated repeatedly', async () => {

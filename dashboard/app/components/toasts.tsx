@@ -19,7 +19,7 @@ interface Toast {
 const SHOWN_MS = 5_000;
 const SHOWN_LONG_MS = 12_000;
 
-/** Of more messages, the oldest give way to new ones, but none that can be acted on or that says what is being done. */
+/** Beyond this, the oldest messages give way to new ones, but none that can be acted on or that says what is being done. */
 const MAX_SHOWN = 3;
 
 let toasts: readonly Toast[] = [];

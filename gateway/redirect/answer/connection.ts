@@ -142,7 +142,7 @@ export class Connection implements Reply, ScanRequest {
       unwatch();
       this.#isBusy = false;
       if (this.#socket.destroyed) return;
-      if (this.#lane.ended) this.#close();
+      if (this.#lane.ended || this.#socket.readableEnded) this.#close();
       else this.#socket.resume();
     });
   }

@@ -245,6 +245,16 @@ test('a client that reads nothing is not read from, and resumes where it stopped
   await expect.poll(() => answers).toBe(1 + pages);
 });
 
+test('a connection is closed once a client that has ended it has read its response', async () => {
+  const { socket, ended } = client();
+  socket.pause().write(get('/r/large'));
+  await expect.poll(() => scanCount).toBe(1);
+  socket.end();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  socket.resume();
+  expect((await ended).length).toBeGreaterThan(LARGE_PAGE.body.length);
+});
+
 test('at most one response of a connection waits for a client that reads nothing', async () => {
   const accepted = once(server, 'connection');
   const reader = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();

@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 const REFRESH_MS = 60_000;
 const RETRY_MS = 1_000;
 
-// Three rows, unless no recorder runs: it deletes a salt two to three hours after the end of its day.
+// At most three rows while a recorder runs: it deletes a salt two to three hours after the end of its day.
 const READ_SALTS = {
   name: 'gateway_read_salts',
   text: `select day - date '1970-01-01' as day, encode(salt, 'hex') as salt from visitor_salts`,

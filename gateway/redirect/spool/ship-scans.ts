@@ -83,8 +83,8 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
   let deadline = Number.POSITIVE_INFINITY;
   let shipped = 0;
   let failures = 0;
-  let isForcing = false;
-  let canForce = true;
+  let isSyncing = false;
+  let canSync = true;
 
   async function publish(payloads: readonly Uint8Array[]): Promise<void> {
     const shipment = count(payloads);
@@ -166,16 +166,16 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
   }
 
   async function sync(): Promise<void> {
-    if (isForcing) return;
-    isForcing = true;
+    if (isSyncing) return;
+    isSyncing = true;
     const errors: unknown[] = [];
     for (const spool of spools.values()) await spool.sync().catch((error: unknown) => errors.push(error));
-    isForcing = false;
+    isSyncing = false;
     const [error] = errors;
-    if (canForce && errors.length > 0)
+    if (canSync && errors.length > 0)
       logger.error({ err: error }, 'scans can’t be synced to disk; a power cut would lose those that wait');
-    if (!canForce && errors.length === 0) logger.info('scans are synced to disk again');
-    canForce = errors.length === 0;
+    if (!canSync && errors.length === 0) logger.info('scans are synced to disk again');
+    canSync = errors.length === 0;
   }
 
   discoverSpools();

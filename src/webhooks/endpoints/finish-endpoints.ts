@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { attemptEach } from '../../../common/runtime/attempt-each.ts';
 import { LONG_MS } from '../sending/queue.ts';
 import { deleteEndpoint } from './delete-endpoint.ts';
 import { failPending } from './disable-endpoint.ts';
@@ -20,14 +21,16 @@ const lockUnfinished = statement<{ deleted: boolean }>(
 );
 
 /**
- * Fails what is left of the pending deliveries of disabled endpoints, and deletes what is left of deleted ones. Any number of
- * processes may run it at once.
+ * Fails what is left of the pending deliveries of disabled endpoints, and deletes what is left of deleted ones; rejects with the
+ * first failure, after a step for each of the others. Any number of processes may run it at once.
  */
 export async function finishEndpoints(pool: Pool, stopping: AbortSignal): Promise<void> {
   let left = await run(pool, unfinished);
   while (left.length > 0 && !stopping.aborted) {
     const more: typeof left = [];
-    for (const endpoint of left) if (!stopping.aborted && (await continueWith(pool, endpoint.id))) more.push(endpoint);
+    await attemptEach(left, async (endpoint) => {
+      if (!stopping.aborted && (await continueWith(pool, endpoint.id))) more.push(endpoint);
+    });
     left = more;
   }
 }

@@ -77,8 +77,8 @@ export interface DeliveryResult {
 }
 
 /**
- * How long fetching deliveries, recording attempts, and releasing or disabling endpoints may take, in ms: ten times what
- * 300,000 deliveries or hundreds of times what 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ * How long fetching deliveries, recording attempts, and releasing, disabling or deleting endpoints may take, in ms: a hundred
+ * times what 5,000 deliveries or 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
  */
 export const LONG_MS = 20_000;
 
@@ -132,8 +132,7 @@ const renew = promptStatement<LeasedEndpointRow>(
  * endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a large body is known
  * without reading it. An endpoint whose URL or secret has changed gets nothing until its lease is renewed: its new test event
  * would go to the former URL and count as delivered, and a receiver that knows only the new secret would reject what is signed
- * with the former one alone. Nor does a disabled one, of which the
- * pending deliveries fail a few thousand at a time.
+ * with the former one alone. Nor does a disabled one, whose pending deliveries fail a few thousand at a time.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',

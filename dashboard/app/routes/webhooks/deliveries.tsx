@@ -182,12 +182,17 @@ function ResendFailed({ endpoint }: { readonly endpoint: Endpoint }) {
   const run = async () => {
     const failed = { endpointId: endpoint.id, since: timestampFromMs(serverNow() - RESEND_MS) };
     let deliveries = 0;
-    for (let more = true; more; ) {
-      const resent = await resend.run(failed);
-      deliveries += resent.deliveries;
-      more = resent.more;
+    let more = true;
+    try {
+      while (more) {
+        const resent = await resend.run(failed);
+        deliveries += resent.deliveries;
+        more = resent.more;
+      }
+    } finally {
+      // Also if a later call has failed.
+      if (!more || deliveries > 0) showToast(texts.resentFailed(deliveries, format.number(deliveries)));
     }
-    showToast(texts.resentFailed(deliveries, format.number(deliveries)));
   };
   return (
     <>

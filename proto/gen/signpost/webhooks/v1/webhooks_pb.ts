@@ -889,8 +889,8 @@ export const WebhooksService: GenService<{
     output: typeof ResendDeliveryResponseSchema;
   },
   /**
-   * Sends deliveries that were created since a given time and have failed again, the oldest 10,000 of them: call it again
-   * while there are `more`. Errors: `not_found`; `invalid_argument` while the endpoint is disabled.
+   * Sends again up to 10,000 failed deliveries that were created since a given time, the oldest first: call it again while
+   * there are `more`. Errors: `not_found`; `invalid_argument` while the endpoint is disabled.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.ResendFailed
    */
