@@ -19,16 +19,15 @@ import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { archiveMonths } from '../scans/archive/archive.ts';
 import { DAY_MS, dayOf, HOUR_MS } from '../scans/days.ts';
 import { auditScans } from '../scans/ledger/audit-scans.ts';
-import { createPollHandler } from '../scans/recording/poll-handler.ts';
-import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord } from '../scans/scans.fixture.ts';
 import { analyticsService } from './service.ts';
 
 let database: Database;
-let record: ReturnType<typeof createPollHandler>;
+let record: ReturnType<typeof pollHandler>;
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
-  record = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  record = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 

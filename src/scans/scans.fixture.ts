@@ -4,6 +4,7 @@ import { parse } from 'uuid';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { ConsumeOptions, Log, LogRecord, NewRecord } from '../../common/log/log.ts';
 import { type Scan, ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
+import { createPollHandler, type PollHandlerOptions } from './recording/poll-handler.ts';
 
 /** User agent of Safari on an iPhone. */
 export const IPHONE =
@@ -60,6 +61,16 @@ export function logRecord(key: string, value: Uint8Array | null): LogRecord {
   return { key, value, headers: {}, partition: 0, offset: published++, timestamp: Date.now() };
 }
 
+/** The identity of the topic of scans. */
+export const TOPIC_ID = 'the only topic';
+
+/** A poll handler for polls of one topic that begin with their first record, unless a test says otherwise. */
+export function pollHandler(options: PollHandlerOptions) {
+  const handle = createPollHandler(options);
+  return (records: readonly LogRecord[], from = records[0]?.offset ?? 0n, topicId = TOPIC_ID): Promise<void> =>
+    handle(records, from, topicId);
+}
+
 /** A log that stores published records and delivers nothing: tests call the poll handler themselves. */
 export function inMemoryLog(): Log & { readonly published: { topic: string; records: readonly NewRecord[] }[] } {
   const published: { topic: string; records: readonly NewRecord[] }[] = [];
@@ -73,7 +84,7 @@ export function inMemoryLog(): Log & { readonly published: { topic: string; reco
     follow: () => subscription,
     ends: async () => new Map(),
     since: async () => new Map(),
-    identity: async () => 'the only log',
+    identity: async () => TOPIC_ID,
     ensureTopics: async () => undefined,
     check: async () => undefined,
     close: async () => undefined,

@@ -5,9 +5,8 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../../scans/days.ts';
 import { auditScans } from '../../scans/ledger/audit-scans.ts';
-import { createPollHandler } from '../../scans/recording/poll-handler.ts';
 import { foldIncrements } from '../../scans/rollups/fold.ts';
-import { inMemoryLog, newScannedCode, scanRecord, visitor } from '../../scans/scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, scanRecord, visitor } from '../../scans/scans.fixture.ts';
 import { openDatabase } from '../database.ts';
 
 test('scans recorded before, during and after the migration, by either version, are counted in weeks and accounts', async () => {
@@ -19,7 +18,7 @@ test('scans recorded before, during and after the migration, by either version, 
     drop table scan_increments, scan_rollups;
     drop function note_scan_days, note_scan_values cascade;
     delete from migrations where name = '0016-scan-rollups'`);
-  const record = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  const record = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
   const accountId = newUuid();
   const codes = Array.from({ length: 5 }, () => ({ ...newScannedCode(), accountId }));
   const now = Date.now();

@@ -7,8 +7,7 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { archiveMonths } from '../../scans/archive/archive.ts';
 import { auditScans } from '../../scans/ledger/audit-scans.ts';
-import { createPollHandler } from '../../scans/recording/poll-handler.ts';
-import { inMemoryLog, newScannedCode, scanRecord } from '../../scans/scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, scanRecord } from '../../scans/scans.fixture.ts';
 import { openDatabase } from '../database.ts';
 
 test('months archived to a table before can be moved to a file, and the previous version deletes the counters too', async () => {
@@ -17,7 +16,7 @@ test('months archived to a table before can be moved to a file, and the previous
   const { pool } = database;
   const folder = await mkdtemp(join(tmpdir(), 'signpost-archive-'));
   onTestFinished(() => rm(folder, { recursive: true }));
-  const record = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  const record = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
   const code = newScannedCode();
   await record([scanRecord(code, { at: Date.UTC(2022, 0, 15) })]);
   await archiveMonths(pool, { hotMonths: 1, to: 'table', folder }, Date.now());

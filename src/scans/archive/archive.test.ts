@@ -19,22 +19,21 @@ import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans, finishDeletions, requestDeletion } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
-import { createPollHandler } from '../recording/poll-handler.ts';
 import { startRecorder } from '../recording/recorder.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import { readScanPages } from '../reports/scan-pages.ts';
-import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 import { archiveMonths } from './archive.ts';
 
 let url: string;
 let database: Database;
 let folder: string;
-let handle: ReturnType<typeof createPollHandler>;
+let handle: ReturnType<typeof pollHandler>;
 
 beforeEach(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  handle = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
   folder = mkdtempSync(join(tmpdir(), 'signpost-archive-'));
 });
 afterEach(async () => {

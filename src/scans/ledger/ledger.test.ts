@@ -2,23 +2,21 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
-import { SCANS } from '../../../common/log/topics.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
-import { createPollHandler } from '../recording/poll-handler.ts';
-import { inMemoryLog, logRecord, newScannedCode, scanRecord } from '../scans.fixture.ts';
+import { inMemoryLog, logRecord, newScannedCode, pollHandler, scanRecord, TOPIC_ID } from '../scans.fixture.ts';
 import { auditScans } from './audit-scans.ts';
 import { waitingRecords } from './ledger.ts';
 
 let database: Database;
-let handle: ReturnType<typeof createPollHandler>;
+let handle: ReturnType<typeof pollHandler>;
 
 beforeAll(async () => {
   const { url } = await freshDatabase();
   database = await openDatabase(url, 4, entities);
-  handle = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  handle = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 
@@ -137,7 +135,7 @@ test('waiting records are those after the last processed offset of each partitio
     [5, 2n],
   ]);
   const log = (id: string) => ({ ends: async () => ends, identity: async () => id });
-  expect(await waitingRecords(database.pool, log(SCANS.name))).toBe(8 + 0 + 2);
+  expect(await waitingRecords(database.pool, log(TOPIC_ID))).toBe(8 + 0 + 2);
   // All of a topic that was created instead of the former one, until something of a partition is recorded.
   expect(await waitingRecords(database.pool, log('another'))).toBe(50 + 8 + 2);
   await handle([at(3, 0n), at(3, 1n)], 0n, 'another');

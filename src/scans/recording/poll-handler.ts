@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES, readGatewayFigures } from '../../../common/contract/gateway-figures.ts';
-import { type Log, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
+import { type ConsumeOptions, type Log, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { postgresNow } from '../../db/clock.ts';
 import type { Database } from '../../db/database.ts';
@@ -24,11 +24,7 @@ export interface PollHandlerOptions {
  * Creates the handler of one poll of `signpost.scans.v1`. It rejects when Postgres, or the log for dead letters, is
  * unavailable.
  */
-export function createPollHandler({
-  log,
-  database: { pool },
-  logger,
-}: PollHandlerOptions): (records: readonly LogRecord[], from?: bigint, topicId?: string) => Promise<void> {
+export function createPollHandler({ log, database: { pool }, logger }: PollHandlerOptions): ConsumeOptions['handle'] {
   const convertLegacy = legacyScanConverter(pool);
   const existingMonths = new Set<string>();
   const countStages = scanStageCounter();
@@ -69,7 +65,7 @@ export function createPollHandler({
     for (const month of missing) existingMonths.add(month);
   }
 
-  return async (records, from = records[0]?.offset ?? 0n, topicId: string = SCANS.name) => {
+  return async (records, from, topicId) => {
     // A core whose own clock is a day behind would take all scans for dead letters.
     const now = await postgresNow(pool);
     const { scans, undecodable } = decodeAll(records, now);

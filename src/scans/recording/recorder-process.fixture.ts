@@ -1,12 +1,11 @@
 import { pino } from 'pino';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
-import { inMemoryLog, logRecord } from '../scans.fixture.ts';
-import { createPollHandler } from './poll-handler.ts';
+import { inMemoryLog, logRecord, pollHandler } from '../scans.fixture.ts';
 
 /** A recorder for tests to kill: records the polls it receives and sends a message after the first. */
 const [url = ''] = process.argv.slice(2);
-const handle = createPollHandler({
+const handle = pollHandler({
   log: inMemoryLog(),
   database: await openDatabase(url, 2, entities),
   logger: pino({ level: 'silent' }),

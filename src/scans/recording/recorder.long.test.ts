@@ -11,8 +11,7 @@ import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
-import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
-import { createPollHandler } from './poll-handler.ts';
+import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord } from '../scans.fixture.ts';
 
 let url: string;
 let database: Database;
@@ -54,7 +53,7 @@ test('a recorder whose Postgres vanished during a poll times out and records the
   const postgres = await startTcpProxy(url);
   const behindProxy = await openDatabase(postgres.url, 4, entities);
   onTestFinished(() => behindProxy.close());
-  const recorder = createPollHandler({
+  const recorder = pollHandler({
     log: inMemoryLog(),
     database: behindProxy,
     logger: pino({ level: 'silent' }),

@@ -24,11 +24,11 @@ import {
   legacyRecord,
   logRecord,
   newScannedCode,
+  pollHandler,
   type ScannedCode,
   scanRecord,
   visitor,
 } from '../scans.fixture.ts';
-import { createPollHandler } from './poll-handler.ts';
 import { startRecorder } from './recorder.ts';
 import { makeSalts, readSalt } from './visitors.ts';
 
@@ -36,12 +36,12 @@ const logger = pino({ level: 'silent' });
 let url: string;
 let database: Database;
 const log = inMemoryLog();
-let handle: ReturnType<typeof createPollHandler>;
+let handle: ReturnType<typeof pollHandler>;
 
 beforeAll(async () => {
   ({ url } = await freshDatabase());
   database = await openDatabase(url, 8, entities);
-  handle = createPollHandler({ log, database, logger });
+  handle = pollHandler({ log, database, logger });
 });
 afterAll(() => database.close());
 
@@ -82,7 +82,7 @@ describe('records that Postgres lacks, after it was put back to an earlier state
     let oldest = 0n;
     const { lines, logger } = recordingLogger();
     const since = async () => new Map([[partition, oldest]]);
-    const record = createPollHandler({ log: { ...log, since }, database, logger });
+    const record = pollHandler({ log: { ...log, since }, database, logger });
     const [first = [], second = [], third = [], fourth = [], fifth = [], sixth = []] = polls(scanned, 6);
     // The first poll of a partition has no predecessor.
     await record(first, 1_000n);
@@ -114,7 +114,7 @@ describe('records that Postgres lacks, after it was put back to an earlier state
     const { lines, logger } = recordingLogger();
     let oldest = 0n;
     const since = async () => new Map([[partition, oldest]]);
-    const record = createPollHandler({ log: { ...log, since }, database, logger });
+    const record = pollHandler({ log: { ...log, since }, database, logger });
     const [first = [], second = [], third = []] = polls(scanned, 3);
     const renumbered = (poll: LogRecord[], offset: bigint) => poll.map((each) => ({ ...each, offset }));
     await record(first, 1_000n);
@@ -139,7 +139,7 @@ describe('records that Postgres lacks, after it was put back to an earlier state
 test('two recorders with overlapping polls count every scan once', async () => {
   const codes = Array.from({ length: 20 }, newScannedCode);
   const records = codes.flatMap((code) => Array.from({ length: 50 }, () => scanRecord(code)));
-  const other = createPollHandler({ log, database, logger });
+  const other = pollHandler({ log, database, logger });
   const backwards = records.toReversed().map((record) => ({ ...record, partition: 1 }));
   await Promise.all(
     Array.from({ length: 8 }, (_, round) => (round % 2 ? other(backwards.slice(round * 60)) : handle(records))),
@@ -353,7 +353,7 @@ test.skipIf(brokers === null)(
       { ...logRecord('k', null), headers: { kept: 'yes' } },
       scanRecord(scanned),
     ];
-    await createPollHandler({ log: kafka, database, logger })(records);
+    await pollHandler({ log: kafka, database, logger })(records);
     expect(await total(scanned)).toBe(1);
     const deadLetters: LogRecord[] = [];
     kafka.follow({
@@ -405,7 +405,7 @@ test('failures that repeat every second for each partition are logged once a min
 
 test('a poll is rejected, not dropped, while Postgres is unavailable', async () => {
   const unavailable = await openDatabase('postgres://nobody@127.0.0.1:1/none', 1, entities);
-  const failing = createPollHandler({ log, database: unavailable, logger });
+  const failing = pollHandler({ log, database: unavailable, logger });
   await expect(failing([scanRecord(newScannedCode())])).rejects.toThrow();
   await unavailable.close();
 });
@@ -422,7 +422,7 @@ test('dead letters are published once, however often their poll is delivered bef
       return typeof value === 'function' ? value.bind(pool) : value;
     },
   });
-  const retried = createPollHandler({ log, database: { ...database, pool: failing }, logger });
+  const retried = pollHandler({ log, database: { ...database, pool: failing }, logger });
   for (let attempt = 0; attempt < 3; attempt++) await expect(retried(records)).rejects.toThrow('away');
   isUnavailable = false;
   await retried(records);

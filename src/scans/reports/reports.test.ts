@@ -8,19 +8,18 @@ import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS, dayOf } from '../days.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
-import { createPollHandler } from '../recording/poll-handler.ts';
 import { foldIncrements } from '../rollups/fold.ts';
-import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord, visitor } from '../scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord, visitor } from '../scans.fixture.ts';
 import { oneCode, scannedCodes } from './code-selection.ts';
 import { topCodes } from './top-codes.ts';
 import { splitByWeeks } from './weeks.ts';
 
 let database: Database;
-let record: ReturnType<typeof createPollHandler>;
+let record: ReturnType<typeof pollHandler>;
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 6, entities);
-  record = createPollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
+  record = pollHandler({ log: inMemoryLog(), database, logger: pino({ level: 'silent' }) });
 });
 afterAll(() => database.close());
 

@@ -2,7 +2,6 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import type { ConsumeOptions, Log } from '../../../common/log/log.ts';
-import { SCANS } from '../../../common/log/topics.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
@@ -10,18 +9,17 @@ import { entities } from '../../entities.ts';
 import { DAY_MS } from '../days.ts';
 import { deleteAccountScans } from '../delete-account-scans.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
-import { createPollHandler } from '../recording/poll-handler.ts';
 import { startRecorder } from '../recording/recorder.ts';
-import { inMemoryLog, newScannedCode, type ScannedCode, scanRecord } from '../scans.fixture.ts';
+import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord, TOPIC_ID } from '../scans.fixture.ts';
 import { foldIncrements } from './fold.ts';
 
 const logger = pino({ level: 'silent' });
 let database: Database;
-let record: ReturnType<typeof createPollHandler>;
+let record: ReturnType<typeof pollHandler>;
 
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
-  record = createPollHandler({ log: inMemoryLog(), database, logger });
+  record = pollHandler({ log: inMemoryLog(), database, logger });
 });
 afterAll(() => database.close());
 
@@ -205,7 +203,7 @@ test('a recorder folds increments when it starts and after polls, and again afte
      create trigger refuse before delete on scan_increments for each statement execute function refuse()`,
   );
   const next = scanRecord(code, { at: now });
-  await consumed[0]?.handle([next], next.offset, SCANS.name);
+  await consumed[0]?.handle([next], next.offset, TOPIC_ID);
   await expect
     .poll(() => {
       vi.advanceTimersByTime(10_000);
