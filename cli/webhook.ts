@@ -162,8 +162,7 @@ export function webhookCommands(webhook: Command): void {
             }
           });
         } catch (error) {
-          if (deliveries > 0)
-            console.error(`${deliveries} deliveries will be sent again. The others could not be resent:`);
+          if (deliveries > 0) console.error(`${deliveries} deliveries were queued again before this failed:`);
           throw error;
         }
         print(json(), { deliveries }, () => `Deliveries that will be sent again: ${deliveries}.`);

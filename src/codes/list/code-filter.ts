@@ -130,9 +130,11 @@ export function testedCondition(filter: Filter): string {
   ].join(' and ');
 }
 
-/** Whether an index, other than that of tags, finds fewer codes for the filter than all of the account. */
-export const isIndexed = (filter: Filter) =>
-  filter.folder !== 'any' || filter.state === 'paused' || filter.state === 'deleted' || isTypeIndexed(filter);
+/** Whether an index, other than that of tags, finds the codes of the filter: there is one for each condition, none for several. */
+export function isIndexed(filter: Filter): boolean {
+  const isStateIndexed = filter.state === 'paused' || filter.state === 'deleted';
+  return [filter.folder !== 'any', isStateIndexed, isTypeIndexed(filter)].filter(Boolean).length === 1;
+}
 
 /** Whether an index finds the codes of the type: few codes are not dynamic, and the index has no deleted ones. */
 const isTypeIndexed = ({ state, type }: Filter) => state !== 'deleted' && type !== 'any' && type !== 'dynamic';

@@ -182,17 +182,12 @@ function ResendFailed({ endpoint }: { readonly endpoint: Endpoint }) {
   const run = async () => {
     const failed = { endpointId: endpoint.id, since: timestampFromMs(serverNow() - RESEND_MS) };
     let deliveries = 0;
-    let more = true;
-    try {
-      while (more) {
-        const resent = await resend.run(failed);
-        deliveries += resent.deliveries;
-        more = resent.more;
-      }
-    } finally {
-      // Also if a later call has failed.
-      if (!more || deliveries > 0) showToast(texts.resentFailed(deliveries, format.number(deliveries)));
+    for (let more = true; more; ) {
+      const resent = await resend.run(failed);
+      deliveries += resent.deliveries;
+      more = resent.more;
     }
+    showToast(texts.resentFailed(deliveries, format.number(deliveries)));
   };
   return (
     <>

@@ -1,5 +1,6 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -42,7 +43,8 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
       return;
     }
     const { endpoint: created, secret } = await create.run({ url, events: [...events] });
-    setAdded({ id: created?.id ?? '', secret });
+    // At once: until the form is gone, Enter would add another endpoint.
+    flushSync(() => setAdded({ id: created?.id ?? '', secret }));
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
