@@ -2,6 +2,9 @@ import { request as requestOverHttp } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { configured } from '../common/runtime/read-configured-file.ts';
 
+/** What gateways and the dashboard answer to everybody. */
+const READY = { method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true };
+
 /**
  * The health check of a container: `node deploy/health.ts core`, `… gateway` or `… dashboard`. Exits with 0 if the program in this
  * container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
@@ -19,22 +22,8 @@ const CHECKS = {
     body: '{}',
     serves: (body: string) => body.includes('"SERVING"'),
   },
-  gateway: {
-    port: configured(process.env, 'PORT') ?? 8080,
-    method: 'GET',
-    path: '/readyz',
-    headers: {},
-    body: '',
-    serves: () => true,
-  },
-  dashboard: {
-    port: configured(process.env, 'DASHBOARD_PORT') ?? 8090,
-    method: 'GET',
-    path: '/readyz',
-    headers: {},
-    body: '',
-    serves: () => true,
-  },
+  gateway: { ...READY, port: configured(process.env, 'PORT') ?? 8080 },
+  dashboard: { ...READY, port: configured(process.env, 'DASHBOARD_PORT') ?? 8090 },
 };
 
 const check = CHECKS[process.argv[2] as keyof typeof CHECKS];

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { dashboardUrl } from '../cli/sign-in-url.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { withoutFiles } from '../common/runtime/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
@@ -70,7 +71,8 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
       program: 'dashboard/server/main.ts',
       env: environments.dashboard(port),
     });
-    console.log(await signInText(settings, localCore, account.id, port));
+    const url = dashboardUrl({ ...given, DASHBOARD_PORT: String(port) });
+    console.log(await signInText(settings, localCore, account.id, url));
     return ended;
   };
   const interrupted = new Promise<void>((resolve) => {

@@ -1,5 +1,4 @@
 import { relative, resolve } from 'node:path';
-import { dashboardUrl } from '../cli/sign-in-url.ts';
 import type { LocalCore } from './core.ts';
 import { session } from './session.ts';
 import type { Settings } from './settings.ts';
@@ -23,14 +22,13 @@ Signpost is running; Ctrl-C stops it.
 ${apiKey === undefined ? '' : `\n${session(`http://localhost:${port}`, apiKey)}`}`;
 }
 
-/** The message once the dashboard is ready, with a new sign-in link. `account`: `acct_…`; `port`: the dashboard's. */
+/** The message once the dashboard is ready at `url`, with a new sign-in link. `account`: `acct_…`. */
 export async function signInText(
   { dataDir }: Settings,
   core: LocalCore,
   account: string | undefined,
-  port: number,
+  url: URL,
 ): Promise<string> {
-  const url = dashboardUrl({ ...process.env, DASHBOARD_PORT: String(port), DASHBOARD_PORT_FILE: undefined });
   const variables = [
     dataDir !== resolve('.signpost') && `DATA_DIR=${relative(process.cwd(), dataDir)} `,
     core.corePort !== 8081 && `CORE_PORT=${core.corePort} `,

@@ -197,16 +197,16 @@ export async function withConnection<Result>(
  */
 export const COMMIT_WITHOUT_WAIT = `set_config('synchronous_commit', 'off', true)`;
 
+const WITHOUT_INDEX = ['enable_seqscan', 'enable_bitmapscan', 'enable_sort'];
 /**
  * Forces index scans on a connection, whatever the statistics say. They are useless for a table that is filled and emptied:
  * a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
  */
-export const BY_INDEX = 'set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off';
+export const BY_INDEX = WITHOUT_INDEX.map((setting) => `set ${setting} = off`).join('; ');
 /** `BY_INDEX` until the end of a transaction. */
 export const byIndex = promptStatement(
   'sql_by_index',
-  `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-     set_config('enable_sort', 'off', true)`,
+  `select ${WITHOUT_INDEX.map((setting) => `set_config('${setting}', 'off', true)`).join()}`,
 );
 /** Reverts `BY_INDEX`. */
-export const BY_COST = 'reset enable_seqscan; reset enable_bitmapscan; reset enable_sort';
+export const BY_COST = WITHOUT_INDEX.map((setting) => `reset ${setting}`).join('; ');

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { Client } from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { run } from '../../common/postgres/sql.ts';
@@ -17,6 +16,7 @@ import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { TAG } from '../taxonomy/label-kinds.ts';
 import { taxonomyService } from '../taxonomy/service.ts';
 import { openDatabase } from './database.ts';
+import { statementsOf } from './statements.fixture.ts';
 
 const PLATFORM = 'https://signpost.example';
 /** More than are counted one by one. */
@@ -61,14 +61,8 @@ beforeAll(async () => {
 
 /** The plans of the statements that `work` runs, by name. */
 async function plansOf(work: () => Promise<unknown>): Promise<Map<string, string>> {
-  const query = vi.spyOn(Client.prototype, 'query');
-  await work();
-  const calls = query.mock.calls.map(
-    ([what]) => what as unknown as { name?: string; text: string; values?: unknown[] },
-  );
-  query.mockRestore();
   const plans = new Map<string, string>();
-  for (const { name, text, values } of calls) {
+  for (const { name, text, values } of await statementsOf(work)) {
     if (name === undefined) continue;
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`explain (costs off) ${text}`, values);
     plans.set(name, rows.map((row) => row['QUERY PLAN']).join('\n'));

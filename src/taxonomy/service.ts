@@ -14,7 +14,7 @@ import { recordChange } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
-import { joinUndeletedCode } from '../db/look-up-code.ts';
+import { joinUndeletedCode, LOOKED_UP } from '../db/look-up-code.ts';
 import { deleteLabel, mergeLabels } from './delete-and-merge.ts';
 import { FOLDER, type LabelKind, TAG } from './label-kinds.ts';
 import type { LabelledCodes } from './labelled-codes.ts';
@@ -59,10 +59,7 @@ const pageOfTags = statement<CountedLabel>(
   `select ${TAG_COLUMNS} from (${page('tags')}) l order by l.name collate "und-x-icu"`,
 );
 
-/** Codes of a page's tags that are counted one by one. */
-const LOOKED_UP = 20_000;
-
-/** Whether the tags of a page have more codes. Index: code_tags_by_tag. */
+/** Whether the tags of a page have more than `LOOKED_UP` codes. Index: code_tags_by_tag. */
 const isLargePageOfTags = statement<{ is_large: boolean }>(
   'taxonomy_large_page_of_tags',
   `select count(*) > ${LOOKED_UP} as is_large from (

@@ -1,12 +1,12 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
-import { Client } from 'pg';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { byIndex, run, transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { statementsOf } from '../db/statements.fixture.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
 import { deleteEndpoints } from './endpoints/delete-endpoint.ts';
 import { finishEndpoints } from './endpoints/finish-endpoints.ts';
@@ -76,10 +76,7 @@ async function rejection(call: Promise<unknown>): Promise<string> {
 
 /** The plan of a statement that `work` runs in its only transaction. */
 async function planOf(name: string, work: () => Promise<unknown>): Promise<string> {
-  const query = vi.spyOn(Client.prototype, 'query');
-  await work();
-  const calls = query.mock.calls.map(([what]) => what as unknown as { name?: string; text: string; values: unknown[] });
-  query.mockRestore();
+  const calls = await statementsOf(work);
   const planned = calls.find((each) => each.name === name);
   return transaction(pool, async (tx) => {
     if (calls.some((each) => each.name === byIndex.name)) await run(tx, byIndex);

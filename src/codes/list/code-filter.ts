@@ -5,7 +5,7 @@ import {
   CodeType,
   type ListCodesRequest,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { lookUpCode } from '../../db/look-up-code.ts';
+import { LOOKED_UP, lookUpCode } from '../../db/look-up-code.ts';
 import { caseFolded } from '../../taxonomy/entities.ts';
 import { codesOfTags, codesWithAnyTag, withAnyTag } from '../../taxonomy/label-sql.ts';
 
@@ -100,12 +100,9 @@ export function indexedCondition(filter: Filter, id = idOf(filter)): string {
   ].join(' and ');
 }
 
-/** Codes of tags that are looked up one by one rather than joined. */
-export const LOOKED_UP = 20_000;
-
 /**
- * A query for the number of codes on the list. Of more than `LOOKED_UP` codes read by their tags, a full join takes a third of
- * the time; no statistics make it compare each with each.
+ * A query for the number of codes on the list. More than `LOOKED_UP` codes read by their tags are joined; no
+ * statistics make a full join compare each with each.
  */
 export function countQuery(filter: Filter): string {
   const counted = `select count(*) from ${codesOf(filter)} where ${indexedCondition(filter)}`;

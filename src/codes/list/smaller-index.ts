@@ -1,15 +1,8 @@
 import type { Pool } from 'pg';
 import { first, statement } from '../../../common/postgres/sql.ts';
+import { LOOKED_UP } from '../../db/look-up-code.ts';
 import { codesOfTags } from '../../taxonomy/label-sql.ts';
-import {
-  type Filter,
-  type FilterValues,
-  indexedCondition,
-  isIndexed,
-  LOOKED_UP,
-  nameOfFilter,
-  orderOf,
-} from './code-filter.ts';
+import { type Filter, type FilterValues, indexedCondition, isIndexed, nameOfFilter, orderOf } from './code-filter.ts';
 import { MAX_TESTED } from './tested-codes.ts';
 
 /** Counts no further than it has to. Indexes: code_tags_by_tag, and those of `indexedCondition`. */

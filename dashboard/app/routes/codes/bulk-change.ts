@@ -219,7 +219,7 @@ class Tally {
     this.uncertain = codes;
   }
 
-  areLeft(pending: readonly Code[]): void {
+  arePending(pending: readonly Code[]): void {
     this.uncertain = pending;
     this.pending = pending.length;
   }
@@ -314,7 +314,7 @@ async function retarget(
       }
       cursor = page.nextCursor;
     } while (cursor !== '');
-    tally.areLeft(pending);
+    tally.arePending(pending);
   } catch (error) {
     if (id !== undefined || isResultUnknown(error)) tally.mayHaveChanged([...pending, ...codes.slice(read)]);
     throw error;
