@@ -45,9 +45,9 @@ async function serversOf(caddyfile: string): Promise<readonly AdaptedServer[]> {
 }
 
 test.skipIf(!hasCaddy && !process.env.CI)(
-  'deploy/Caddyfile sends only the dashboard’s host to the dashboard',
+  'deploy/caddy/Caddyfile sends only the dashboard’s host to the dashboard',
   async () => {
-    const routes = (await serversOf(await readFile('deploy/Caddyfile', 'utf8'))).flatMap(({ routes }) => routes);
+    const routes = (await serversOf(await readFile('deploy/caddy/Caddyfile', 'utf8'))).flatMap(({ routes }) => routes);
     const hosts = routes
       .filter((route) => JSON.stringify(route).includes('"dashboard:8090"'))
       .flatMap(({ match }) => match?.flatMap(({ host }) => host ?? []));
@@ -55,7 +55,7 @@ test.skipIf(!hasCaddy && !process.env.CI)(
   },
 );
 
-test.skipIf(!hasCaddy && !process.env.CI).each(['deploy/Caddyfile', 'docs/domains.md'])(
+test.skipIf(!hasCaddy && !process.env.CI).each(['deploy/caddy/Caddyfile', 'docs/domains.md'])(
   'the listener of %s for `ask`, which passes on every path, answers this machine only',
   async (file) => {
     const text = await readFile(file, 'utf8');

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
@@ -235,7 +235,7 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
   await sh(settings.replace(/^KAFKA_BROKERS=.*/m, 'KAFKA_BROKERS=kafka:9092'));
   await sh(documented('psql postgres://').replace('psql postgres://postgres@db.internal/postgres', psql));
   // Caddy is its own certificate authority here, and the cores' network the one of Postgres and Kafka.
-  const caddyfile = join(checkout, 'deploy/Caddyfile');
+  const caddyfile = join(checkout, 'deploy/caddy/Caddyfile');
   const local = readFileSync(caddyfile, 'utf8').replace('email {$ACME_EMAIL}', 'local_certs\n\tskip_install_trust');
   writeFileSync(caddyfile, local);
   const network = 'networks: { cores: { name: signpost_default, external: true } }\n';
@@ -262,9 +262,8 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
   for (const path of ['readyz', 'tls/ask?domain=sign.example']) {
     expect(await sh(`${curl} -o /dev/null -w '%{http_code}' 'https://sign.example/${path}'`)).toBe('404');
   }
-  await expect(
-    sh(`curl --silent --insecure --resolve other.example:443:127.0.0.1 https://other.example/`),
-  ).rejects.toThrow();
+  const other = 'curl --silent --insecure --resolve other.example:443:127.0.0.1 https://other.example/';
+  await expect(sh(other)).rejects.toThrow();
   await expect(production('exec', 'caddy', 'caddy', 'version')).resolves.toBeTruthy();
 
   const replaced = new AbortController();
@@ -274,6 +273,11 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
   for (const command of adapted(documented('--force-recreate gateway-1')).split('\n')) {
     await Promise.race([sh(command), scanning]);
   }
+  // Editors and git replace files instead of writing them.
+  writeFileSync(`${caddyfile}.new`, `${local}\nhttps://other.example {\n\trespond "read again"\n}\n`);
+  renameSync(`${caddyfile}.new`, caddyfile);
+  await Promise.race([sh(adapted(documented('caddy reload'))), scanning]);
+  expect(await sh(other)).toBe('read again');
   await production('stop', 'core-1');
   const folders = `${curl} https://sign.example/api/v1/folders -H 'Authorization: Bearer ${key}'`;
   for (let calls = 0; calls < 10; calls++) expect(await sh(folders)).toContain('"success":true');

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Long enough for a first build of the image, in ms. */
-const TIMEOUT_MS = 220_000;
+/** Long enough for a first build of the image beside other tests, in ms. */
+const TIMEOUT_MS = 460_000;
 
 /** Runs commands in the copy of the project, as somebody would in a terminal, and resolves with their standard output. */
 export async function sh(commands: string): Promise<string> {

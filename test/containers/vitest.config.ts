@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/containers/journey.test.ts'],
     reporters: ['verbose', './test/harness/last-line-reporter.ts'],
-    testTimeout: 240_000,
+    testTimeout: 480_000,
     hookTimeout: 60_000,
     // Each step needs those before it.
     bail: 1,

@@ -20,7 +20,7 @@ import { expectCounted } from './readers.ts';
 
 /**
  * Every process is replaced while scans and calls arrive, as docs/operating.md describes it: two gateways behind Caddy with
- * the policy of deploy/Caddyfile, one gateway whose port systemd keeps, which this test stands in for, two cores, and a
+ * the policy of deploy/caddy/Caddyfile, one gateway whose port systemd keeps, which this test stands in for, two cores, and a
  * worker.
  */
 
@@ -98,10 +98,10 @@ test.skipIf(!hasCaddy && !process.env.CI)(
   180_000,
 );
 
-/** Starts Caddy in front of the gateways, as deploy/Caddyfile says, and returns its address. */
+/** Starts Caddy in front of the gateways, as deploy/caddy/Caddyfile says, and returns its address. */
 async function balance({ gateways }: Signpost): Promise<string> {
   const port = await freePort();
-  const [, policy = ''] = /^(\(gateways\) \{\n.*?^\}\n)/ms.exec(await readFile('deploy/Caddyfile', 'utf8')) ?? [];
+  const [, policy = ''] = /^(\(gateways\) \{\n.*?^\}\n)/ms.exec(await readFile('deploy/caddy/Caddyfile', 'utf8')) ?? [];
   const hosts = gateways.map(({ url }) => new URL(url).host).join(' ');
   await startCaddy(`
 {
