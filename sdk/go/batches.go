@@ -2,6 +2,7 @@ package signpost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -14,6 +15,10 @@ const (
 	MaxBatchRows  = 25_000
 	maxBatchBytes = 3_500_000
 )
+
+// maxRefusals is how often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes
+// for a day.
+const maxRefusals = 100
 
 // The waits between two looks at a batch that is not completed: they double.
 const (
@@ -97,8 +102,12 @@ func (b *Batches) Create(ctx context.Context, batch CreateBatchRequest, options 
 }
 
 // CreateAll creates as many batches as the rows need, one after another, and yields each. rowsPerBatch is what the plan
-// allows; 0 stands for MaxBatchRows. If one fails, the same call with the same WithIdempotencyKey, at most 200 characters,
-// continues after the batches that exist already.
+// allows; 0 stands for MaxBatchRows.
+//
+// If one fails, or is refused, for example because the account has as many codes as its plan allows, the same call within
+// 24 hours of the first continues after the batches that exist already: with the same rows in the same order, the same
+// fields, the same rowsPerBatch, and the same WithIdempotencyKey of at most 200 characters. To change any of these, pass
+// the rows that are in no batch yet, with a new key. Rows that were skipped stay skipped: pass them with a new key, too.
 func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsPerBatch int, options ...CreateOption) iter.Seq2[*CreatedBatch, error] {
 	if rowsPerBatch <= 0 || rowsPerBatch > MaxBatchRows {
 		rowsPerBatch = MaxBatchRows
@@ -118,12 +127,28 @@ func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsP
 			part++
 			some := batch
 			some.Rows = rows
-			created, err := b.Create(ctx, some, WithIdempotencyKey(fmt.Sprintf("%s/%d", key, part)))
+			created, err := b.createPart(ctx, some, fmt.Sprintf("%s/%d", key, part))
 			if !yield(created, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// createPart creates a batch. A refusal is stored with its key, so one that is replayed may no longer hold; it has created
+// nothing. The batch is sent again with the key "key.1", "key.2", and so on: every run reaches the same first one that is
+// not refused.
+func (b *Batches) createPart(ctx context.Context, batch CreateBatchRequest, key string) (*CreatedBatch, error) {
+	created, err := b.Create(ctx, batch, WithIdempotencyKey(key))
+	for refusals := 1; refusals <= maxRefusals && isReplay(err); refusals++ {
+		created, err = b.Create(ctx, batch, WithIdempotencyKey(fmt.Sprintf("%s.%d", key, refusals)))
+	}
+	return created, err
+}
+
+func isReplay(err error) bool {
+	var failure *APIError
+	return errors.As(err, &failure) && failure.Header.Get("Idempotent-Replay") == "true"
 }
 
 // Get reads a batch without its rows.

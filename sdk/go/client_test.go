@@ -93,6 +93,66 @@ func TestRoundTrip(t *testing.T) {
 	expect(t, bytes.Contains(must(client.OpenAPI(ctx)), []byte(`"openapi":"3.1.0"`)), true)
 }
 
+// The account of LIMITED_API_KEY has a limit of three codes. An import that is refused continues where it was, as soon as
+// there is room.
+func TestRefusedImport(t *testing.T) {
+	service(t)
+	client := must(signpost.New(os.Getenv("LIMITED_API_KEY")))
+	batch := signpost.CreateBatchRequest{Name: "Refused"}
+	for index := range 7 {
+		batch.Rows = append(batch.Rows, signpost.BatchRowInput{TargetURL: target, ExternalRef: strconv.Itoa(index)})
+	}
+	var ids []string
+	for number, refs := range []string{"[0 1 2]", "[3 4 5]", "[6]"} {
+		before := ids
+		ids = nil
+		var failure *signpost.APIError
+		for created, err := range client.Batches.CreateAll(t.Context(), batch, 3, signpost.WithIdempotencyKey("refused")) {
+			if errors.As(err, &failure) {
+				expect(t, failure.Code, signpost.ErrorBodyCodeQrLimitReached)
+				expect(t, failure.Limit, 3)
+				expect(t, failure.Header.Get("Idempotent-Replay"), "false")
+				break
+			}
+			ids = append(ids, must(created, err).ID)
+		}
+		expect(t, failure == nil, number == 2)
+		expect(t, len(ids), number+1)
+		expect(t, slices.Equal(ids[:number], before), true)
+		must(client.Batches.Wait(t.Context(), ids[number]))
+		var created []string
+		for _, row := range all(client.Batches.Rows(t.Context(), ids[number], signpost.RowsParams{})) {
+			created = append(created, *row.ExternalRef)
+			expect(t, client.Codes.Delete(t.Context(), *row.ID), nil)
+		}
+		expect(t, fmt.Sprint(created), refs)
+	}
+	var listed []string
+	for _, batch := range all(client.Batches.List(t.Context(), signpost.PageParams{})) {
+		listed = append([]string{batch.ID}, listed...)
+	}
+	expect(t, slices.Equal(listed, ids), true)
+}
+
+// A refusal that is replayed for each of its keys ends a call of many batches.
+func TestLastingRefusal(t *testing.T) {
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		keys = append(keys, request.Header.Get("Idempotency-Key"))
+		response.Header().Set("Idempotent-Replay", "true")
+		response.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+	batch := signpost.CreateBatchRequest{Rows: []signpost.BatchRowInput{{TargetURL: target}}}
+	for _, err := range client.Batches.CreateAll(t.Context(), batch, 0, signpost.WithIdempotencyKey("k")) {
+		var failure *signpost.APIError
+		expect(t, errors.As(err, &failure) && failure.Status == http.StatusForbidden, true)
+	}
+	expect(t, len(keys), 101)
+	expect(t, strings.Join([]string{keys[0], keys[1], keys[100]}, " "), "k/1 k/1.1 k/1.100")
+}
+
 func TestErrors(t *testing.T) {
 	client := service(t)
 	var failure *signpost.APIError

@@ -29,9 +29,11 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
 
   test('a round trip of every operation over failing connections creates everything once', async () => {
     const { apiKey } = await api.account({ plan: Plan.ENTERPRISE });
+    const limited = await api.account({ overrides: { codeLimit: 3n } });
     const proxy = await startFaultyProxy(api.signpost.url);
     onTestFinished(() => proxy.close());
-    await python('tests/round_trip.py', { SIGNPOST_API_KEY: apiKey, SIGNPOST_BASE_URL: proxy.url });
+    const env = { SIGNPOST_API_KEY: apiKey, SIGNPOST_BASE_URL: proxy.url, LIMITED_API_KEY: limited.apiKey };
+    await python('tests/round_trip.py', env);
     expectRetried(proxy.attempts);
   });
 

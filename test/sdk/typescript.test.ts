@@ -9,13 +9,14 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
-import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { servedDocument } from '../../sdk/generate/document.ts';
 import {
   ApiError,
   ConflictError,
   ConnectionError,
   NotFoundError,
+  PermissionDeniedError,
   RateLimitError,
   ServerError,
   Signpost,
@@ -23,6 +24,7 @@ import {
 } from '../../sdk/typescript/src/index.ts';
 import { splitRows } from '../../sdk/typescript/src/split-rows.ts';
 import { contract, TARGET } from '../contract/client.ts';
+import { internal } from '../contract/internal.ts';
 import { expectRetried } from './expect-retried.ts';
 import { startFaultyProxy } from './faulty-proxy.ts';
 
@@ -89,6 +91,60 @@ test('a round trip of every operation over failing connections creates everythin
   expect(await signpost.tags.list()).toMatchObject([{ name: 'a', code_count: 0 }]);
   expect(await signpost.openapi()).toMatchObject({ openapi: '3.1.0' });
   expectRetried(proxy.attempts);
+});
+
+test('an import that was refused at the limit of codes continues over failing connections once that is raised', async () => {
+  const { id, apiKey } = await api.account({ overrides: { codeLimit: 4n } });
+  const limitCodes = (codeLimit: bigint) =>
+    internal(api.signpost, AccountsService, id).updateAccount({ overrides: { codeLimit } });
+  const proxy = await startFaultyProxy(api.signpost.url);
+  onTestFinished(() => proxy.close());
+  const { batches } = new Signpost({ apiKey, baseUrl: proxy.url });
+  const rows = Array.from({ length: 7 }, (_, index) => ({ target_url: TARGET, external_ref: `${index}` }));
+  const importRows = () =>
+    Array.fromAsync(batches.createAll({ rows, name: 'Refused', rowsPerBatch: 3 }, { idempotencyKey: 'refused' }));
+
+  for (const codeLimit of [4n, 3n]) {
+    await limitCodes(codeLimit);
+    const refusal = { code: 'qr_limit_reached', limit: Number(codeLimit), used: 4 };
+    await expect(importRows()).rejects.toMatchObject(refusal);
+  }
+  await limitCodes(7n);
+  const concurrent = await Promise.allSettled([importRows(), importRows()]);
+  for (const run of concurrent) if (run.status === 'rejected') expect(run.reason).toBeInstanceOf(ConflictError);
+  const imported = await importRows();
+  const completed = await Promise.all(imported.map((batch) => batches.wait(batch.id)));
+  expect(completed.map(({ counts }) => [counts.created, counts.skipped])).toEqual([
+    [3, 0],
+    [1, 2],
+    [1, 0],
+  ]);
+
+  // As documented.
+  const skipped = [];
+  for await (const { index } of batches.rows(imported[1]?.id ?? '', { status: 'skipped' }))
+    skipped.push(...rows.slice(3 + index, 4 + index));
+  const rest = await Array.fromAsync(batches.createAll({ rows: skipped }, { idempotencyKey: 'skipped' }));
+  const listed = await Array.fromAsync(batches.list());
+  expect(listed.map((batch) => batch.id)).toEqual([...imported, ...rest].map((batch) => batch.id).reverse());
+  const created = [];
+  for (const { id } of listed) {
+    await batches.wait(id);
+    for await (const row of batches.rows(id, { status: 'created' })) created.push(row.external_ref);
+  }
+  expect(created.sort()).toEqual(rows.map((row) => row.external_ref));
+});
+
+test('a refusal that is replayed for each of its keys ends a call of many batches', async () => {
+  const keys: (string | null)[] = [];
+  const fetch: typeof globalThis.fetch = async (_url, { headers } = {}) => {
+    keys.push(new Headers(headers).get('idempotency-key'));
+    return Response.json({ error: 'No.' }, { status: 403, headers: { 'idempotent-replay': 'true' } });
+  };
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
+  const batches = signpost.batches.createAll({ rows: [{ target_url: TARGET }] }, { idempotencyKey: 'k' });
+  await expect(batches.next()).rejects.toBeInstanceOf(PermissionDeniedError);
+  expect(keys).toEqual(['k/1', ...Array.from({ length: 100 }, (_, index) => `k/1.${index + 1}`)]);
 });
 
 test('batches are split at 25,000 rows and at 3,500,000 bytes', async () => {

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from typing_extensions import Unpack
 
-from ._errors import SignpostError
+from ._errors import ApiError, SignpostError
 from ._listing import Listing, Page
 from ._model import Answer, PageAnswer
 from ._transport import Transport, encode
@@ -24,6 +24,9 @@ MOST_BYTES = 3_500_000
 #: The waits between two looks at a batch that is not completed, in seconds: they double.
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10
+
+#: How often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes for a day.
+MOST_REFUSALS = 100
 
 
 class CreatedBatch(Batch):
@@ -80,8 +83,13 @@ class Batches:
     ) -> Iterator[CreatedBatch]:
         """Creates as many batches as the rows need, one after another, and yields each.
 
-        If one fails, the same call with the same `idempotency_key`, at most 200 characters, continues after the batches
-        that exist already. A plan may allow fewer `rows_per_batch` than the API, whose limit 0 and less stand for.
+        If one fails, or is refused, for example because the account has as many codes as its plan allows, the same call
+        within 24 hours of the first continues after the batches that exist already: with the same rows in the same order,
+        the same fields, the same `rows_per_batch`, and the same `idempotency_key` of at most 200 characters. To change any
+        of these, pass the rows that are in no batch yet, with a new key. Rows that were skipped stay skipped: pass them
+        with a new key, too.
+
+        A plan may allow fewer `rows_per_batch` than the API, whose limit 0 and less stand for.
         """
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
         if not key:
@@ -90,7 +98,22 @@ class Batches:
         fields: Any = {field: value for field, value in given.items() if value is not None}
         most = min(rows_per_batch, MOST_ROWS) if rows_per_batch > 0 else MOST_ROWS
         for part, some in enumerate(_split(rows, fields, most), start=1):
-            yield self.create(rows=some, idempotency_key=f"{key}/{part}", **fields)
+            yield self._create_part(f"{key}/{part}", rows=some, **fields)
+
+    def _create_part(self, key: str, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
+        """Creates a batch.
+
+        A refusal is stored with its key, so one that is replayed may no longer hold; it has created nothing. The batch is
+        sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that is not refused.
+        """
+        refusals = 0
+        while True:
+            try:
+                return self.create(idempotency_key=f"{key}.{refusals}" if refusals > 0 else key, **batch)
+            except ApiError as error:
+                if refusals == MOST_REFUSALS or error.headers.get("idempotent-replay") != "true":
+                    raise
+            refusals += 1
 
     def get(self, id: str) -> Batch:
         batch = self._read(Answer[Batch], "GET", ["batches", id], query={"limit": 1}).data

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import httpx
 import signpost
@@ -15,6 +16,10 @@ def main() -> None:
     with Signpost() as client:
         round_trip(client)
         errors(client)
+    # Of an account with a limit of three codes.
+    with Signpost(os.environ["LIMITED_API_KEY"]) as client:
+        refused_import(client)
+    lasting_refusal()
     deletion()
     conflicts()
     waits()
@@ -59,6 +64,49 @@ def round_trip(client: Signpost) -> None:
     assert [folder.name for folder in client.folders.list()] == ["Berlin"]
     assert [tag.code_count for tag in client.tags.list()] == [0]
     assert client.openapi()["openapi"] == "3.1.0"
+
+
+def refused_import(client: Signpost) -> None:
+    """An import that is refused continues where it was, as soon as there is room."""
+    rows: list[signpost.params.BatchRowInput] = [
+        {"target_url": TARGET, "external_ref": str(index)} for index in range(7)
+    ]
+    made: list[str] = []
+    for batches in (1, 2, 3):
+        before, made = made, []
+        try:
+            for batch in client.batches.create_all(
+                rows, name="Refused", rows_per_batch=3, idempotency_key="refused"
+            ):
+                made.append(batch.id)
+            assert batches == 3
+        except signpost.PermissionDeniedError as error:
+            assert (error.code, error.limit, error.used) == ("qr_limit_reached", 3, 3)
+            assert error.headers["idempotent-replay"] == "false"
+        assert len(made) == batches and made[:-1] == before
+        client.batches.wait(made[-1], timeout=60)
+        created = list(client.batches.rows(made[-1]))
+        assert [row.external_ref for row in created] == [str(index) for index in range(7)][3 * batches - 3 : 3 * batches]
+        for row in created:
+            assert row.id is not None
+            client.codes.delete(row.id)
+    assert [batch.id for batch in client.batches.list()] == made[::-1]
+
+
+def lasting_refusal() -> None:
+    """A refusal that is replayed for each of its keys is an error."""
+    keys = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["idempotency-key"])
+        return httpx.Response(403, json={"error": "No."}, headers={"idempotent-replay": "true"})
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    try:
+        next(client.batches.create_all([{"target_url": TARGET}], idempotency_key="k"))
+        raise AssertionError("it was not refused")
+    except signpost.PermissionDeniedError:
+        assert keys == ["k/1", *(f"k/1.{refusals}" for refusals in range(1, 101))]
 
 
 def errors(client: Signpost) -> None:

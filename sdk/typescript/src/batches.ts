@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { SignpostError } from './errors.ts';
+import { ApiError, SignpostError } from './errors.ts';
 import { Listing, type Page } from './listing.ts';
 import { pause } from './pause.ts';
 import { splitRows } from './split-rows.ts';
@@ -29,6 +29,9 @@ export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
 
 /** The waits between two looks at a batch that is not completed, in ms: they double. */
 const WAIT_MS = { first: 500, longest: 10_000 };
+
+/** How often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes for a day. */
+const MOST_REFUSALS = 100;
 
 /** Batches: many codes in one request. */
 export class Batches {
@@ -67,8 +70,11 @@ export class Batches {
   }
 
   /**
-   * Creates as many batches as the rows need, one after another, and yields each. If one fails, the same call with the
-   * same `idempotencyKey`, at most 200 characters, continues after the batches that exist already.
+   * Creates as many batches as the rows need, one after another, and yields each. If one fails, or is refused, for
+   * example because the account has as many codes as its plan allows, the same call within 24 hours of the first
+   * continues after the batches that exist already: with the same rows in the same order, the same fields, the same
+   * `rowsPerBatch`, and the same `idempotencyKey` of at most 200 characters. To change any of these, pass the rows that
+   * are in no batch yet, with a new key. Rows that were skipped stay skipped: pass them with a new key, too.
    */
   async *createAll(
     { rows, rowsPerBatch, ...batch }: CreateAllRequest,
@@ -78,7 +84,23 @@ export class Batches {
     let part = 0;
     for (const some of splitRows(rows, { fields: batch, mostRows: rowsPerBatch })) {
       part++;
-      yield await this.create({ ...batch, rows: some }, { ...options, idempotencyKey: `${idempotencyKey}/${part}` });
+      yield await this.#createPart({ ...batch, rows: some }, `${idempotencyKey}/${part}`, options);
+    }
+  }
+
+  /**
+   * Creates a batch. A refusal is stored with its key, so one that is replayed may no longer hold; it has created nothing.
+   * The batch is sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that is not
+   * refused.
+   */
+  async #createPart(batch: CreateBatchRequest, key: string, options: RequestOptions): Promise<CreatedBatch> {
+    for (let refusals = 0; ; refusals++) {
+      const idempotencyKey = refusals === 0 ? key : `${key}.${refusals}`;
+      try {
+        return await this.create(batch, { ...options, idempotencyKey });
+      } catch (error) {
+        if (refusals === MOST_REFUSALS || !isReplay(error)) throw error;
+      }
     }
   }
 
@@ -115,4 +137,8 @@ export class Batches {
     const response = await this.#send({ method: 'GET', path: ['batches', id], query, ...options });
     return await jsonOf<GetBatchResponse>(response, ['data', 'pagination']);
   }
+}
+
+function isReplay(error: unknown): boolean {
+  return error instanceof ApiError && error.headers.get('idempotent-replay') === 'true';
 }
