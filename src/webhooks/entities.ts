@@ -18,11 +18,14 @@ export const EndpointEntity = defineEntity({
     failsPending: p.boolean().default(false),
     /** Whether it is disabled for good and found by no call: its deliveries are being deleted, and it after them. */
     deleted: p.boolean().default(false),
-    /** Both secrets are encrypted, and read only if a query names them. */
+    /** All secrets are encrypted, and read only if a query names them. */
     secret: p.blob().lazy(),
     /** Requests are also signed with it, until `formerUntil`. */
     formerSecret: p.blob().nullable().lazy(),
     formerUntil: p.datetime().nullable(),
+    /** Those before it, youngest first, each until the time at the same index of `olderUntil`. Releases up to 1.0 ignore them. */
+    olderSecrets: p.array().columnType('bytea[]').defaultRaw(`'{}'`).lazy(),
+    olderUntil: p.array().columnType('timestamptz[]').defaultRaw(`'{}'`).lazy(),
     /** Time of the first failed attempt since the last success; null while attempts succeed. */
     failingSince: p.datetime().nullable(),
     /** No later than its next attempt is due; null without pending deliveries. */

@@ -386,6 +386,27 @@ describe('endpoints', () => {
     expect([seal.open(otherUuid, others[0].secret), others[0].former_secret]).toEqual([other.secret, null]);
   });
 
+  test('of secrets that are replaced within 24 hours, the last four stay valid, each for its own 24 hours', async () => {
+    const { id, secret } = await create();
+    const uuid = decodeId('hook', id) ?? '';
+    const rotate = async () => (await account.webhooks.rotateSecret({ id })).secret;
+    const former = async () => {
+      const { rows } = await pool.query(
+        `select former.secret from webhook_endpoints,
+           unnest(former_secret || older_secrets, former_until || older_until) as former (secret, until)
+         where id = $1 order by until desc`,
+        [uuid],
+      );
+      return rows.map((row) => seal.open(uuid, row.secret));
+    };
+    const secrets = [secret];
+    for (let rotation = 0; rotation < 5; rotation++) secrets.unshift(await rotate());
+    expect(await former()).toEqual(secrets.slice(1, 5));
+    await pool.query('update webhook_endpoints set former_until = now() where id = $1', [uuid]);
+    await rotate();
+    expect(await former()).toEqual([secrets[0]]);
+  });
+
   test('endpoints and deliveries of other accounts cannot be accessed and are reported like unknown ones', async () => {
     const otherAccount = await newAccount({ allowPrivate: false });
     const { id } = await create(['qr.created'], otherAccount);

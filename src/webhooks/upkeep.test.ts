@@ -43,18 +43,27 @@ test('finished deliveries are deleted after 90 days with their attempts, and pen
 test('secrets sealed with the former key are sealed with the current one, so that the former can be removed', async () => {
   const account = await newAccount();
   const added = await account.addEndpoint('https://hooks.example.com/');
+  const id = decodeId('hook', added.id) ?? newUuid();
+  const { secret: former } = await account.webhooks.rotateSecret({ id: added.id });
   const { secret } = await account.webhooks.rotateSecret({ id: added.id });
   const key = randomBytes(32);
-  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
-  const id = decodeId('hook', added.id) ?? newUuid();
-  const { rows } = await pool.query('select secret, former_secret from webhook_endpoints where id = $1', [id]);
-  const { open } = sealWith(key);
-  expect([open(id, rows[0].secret), open(id, rows[0].former_secret)]).toEqual([secret, added.secret]);
-  // The former secret alone.
-  await pool.query('update webhook_endpoints set former_secret = $2 where id = $1', [id, seal.seal(id, added.secret)]);
-  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
-  const { rows: again } = await pool.query('select former_secret from webhook_endpoints where id = $1', [id]);
-  expect(open(id, again[0].former_secret)).toBe(added.secret);
+  const secretsAfterUpkeep = async () => {
+    await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
+    const [row] = (await pool.query('select * from webhook_endpoints where id = $1', [id])).rows;
+    return [row.secret, row.former_secret, ...row.older_secrets].map(
+      (sealed) => sealed && sealWith(key).open(id, sealed),
+    );
+  };
+  const secrets = [secret, former, added.secret];
+  expect(await secretsAfterUpkeep()).toEqual(secrets);
+  // The former secret alone, and the one before it.
+  const sealed = (each: string) => seal.seal(id, each);
+  await pool.query('update webhook_endpoints set former_secret = $2 where id = $1', [id, sealed(former)]);
+  expect(await secretsAfterUpkeep()).toEqual(secrets);
+  await pool.query('update webhook_endpoints set older_secrets[1] = $2 where id = $1', [id, sealed(added.secret)]);
+  expect(await secretsAfterUpkeep()).toEqual(secrets);
+  await pool.query('update webhook_endpoints set former_until = now() where id = $1', [id]);
+  expect(await secretsAfterUpkeep()).toEqual([secret, null]);
 });
 
 test('a secret that can’t be decrypted is logged, and the others are re-encrypted', async () => {

@@ -21,33 +21,52 @@ const deleteExpired = statement<{ id: string }>(
    ) returning id`,
 );
 
+/** Scans all endpoints, once an hour. The former secret is the last to expire. */
+const clearExpiredSecrets = statement(
+  'webhooks_clear_expired_secrets',
+  `update webhook_endpoints set former_secret = null, former_until = null, older_secrets = '{}', older_until = '{}'
+   where id in (select id from webhook_endpoints where former_until <= now() for no key update skip locked)`,
+);
+
+interface SealedSecrets {
+  readonly id: string;
+  readonly secret: Buffer;
+  readonly former_secret: Buffer | null;
+  readonly older_secrets: readonly Buffer[];
+}
+
 /** Scans all endpoints, once an hour. */
-const sealedWithOtherKey = statement<{ id: string; secret: Buffer; former_secret: Buffer | null }>(
+const sealedWithOtherKey = statement<SealedSecrets>(
   'webhooks_sealed_with_other_key',
-  `select id, secret, former_secret from webhook_endpoints
-   where substring(secret for 4) <> $1 or substring(former_secret for 4) <> $1`,
+  `select id, secret, former_secret, older_secrets from webhook_endpoints
+   where exists (
+     select from unnest(secret || (former_secret || older_secrets)) as sealed where substring(sealed for 4) <> $1
+   )`,
 );
 
 /** Index: webhook_endpoints_pkey. Does nothing if the secret was rotated meanwhile. */
 const replaceSealed = statement(
   'webhooks_replace_sealed',
-  'update webhook_endpoints set secret = $3, former_secret = $4 where id = $1 and secret = $2',
+  `update webhook_endpoints set secret = $3, former_secret = $4, older_secrets = $5 where id = $1 and secret = $2`,
 );
 
 /**
- * Deletes expired deliveries and full budgets, disables endpoints that no attempt will disable, and re-encrypts with the
- * current key the secrets that another key sealed. Any number of processes may run it at once. `now`: Postgres's clock.
+ * Deletes expired deliveries, expired secrets and full budgets, disables endpoints that no attempt will disable, and
+ * re-encrypts with the current key the secrets that another key sealed. Any number of processes may run it at once. `now`:
+ * Postgres's clock.
  */
 export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
   const expiredBefore = lowestUuidAt(now - RETENTION_MS);
   while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE);
   await deleteFullBudgets(pool);
   await disableIdle(pool, logger);
-  for (const { id, secret, former_secret: former } of await run(pool, sealedWithOtherKey, [seal.keyId])) {
+  await run(pool, clearExpiredSecrets, []);
+  for (const row of await run(pool, sealedWithOtherKey, [seal.keyId])) {
+    const { id, secret, former_secret: former, older_secrets: older } = row;
     const reseal = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
-    let resealed: (Buffer | null)[];
+    let resealed: [Buffer, Buffer | null, Buffer[]];
     try {
-      resealed = [reseal(secret), former && reseal(former)];
+      resealed = [reseal(secret), former && reseal(former), older.map(reseal)];
     } catch (error) {
       // Such an endpoint must not keep the secrets of the others sealed with a key that is about to be removed.
       const endpoint = encodeId('hook', id);

@@ -26,6 +26,7 @@ import { Dashboard } from './0026-dashboard.ts';
 import { TopicsOfPositions } from './0027-topics-of-positions.ts';
 import { DisabledEndpoints } from './0028-disabled-endpoints.ts';
 import { BackgroundWork } from './0029-background-work.ts';
+import { OlderSecrets } from './0030-older-secrets.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -56,4 +57,5 @@ export const migrations: MigrationObject[] = [
   { name: '0027-topics-of-positions', class: TopicsOfPositions },
   { name: '0028-disabled-endpoints', class: DisabledEndpoints },
   { name: '0029-background-work', class: BackgroundWork },
+  { name: '0030-older-secrets', class: OlderSecrets },
 ];

@@ -72,10 +72,21 @@ export async function findEndpoint(em: EntityManager, accountId: string, id: str
   return expectFound((await em.findOne(EndpointEntity, { id, accountId, deleted: false })) ?? undefined);
 }
 
+/** How many secrets before the former one also sign: with it and the new one that makes five signatures. */
+const MAX_OLDER_SECRETS = 3;
+
 /** Replaces the encrypted secret of an endpoint. Requests are also signed with the former one for 24 hours. */
 export async function rotateSecret(em: EntityManager, accountId: string, id: string, secret: Buffer): Promise<void> {
-  const formerUntil = raw(`now() + interval '24 hours'`);
-  await em.nativeUpdate(EndpointEntity, { id, accountId }, { secret, formerSecret: raw('secret'), formerUntil });
+  const older = (former: string, older: string) =>
+    raw(`case when former_until > now() then (${former} || ${older})[1:${MAX_OLDER_SECRETS}] else '{}' end`);
+  const changes = {
+    secret,
+    formerSecret: raw('secret'),
+    formerUntil: raw(`now() + interval '24 hours'`),
+    olderSecrets: older('former_secret', 'older_secrets'),
+    olderUntil: older('former_until', 'older_until'),
+  };
+  await em.nativeUpdate(EndpointEntity, { id, accountId }, changes);
 }
 
 /** Decodes the id of an endpoint (`hook_…`) to its UUID, or fails with NOT_FOUND. */

@@ -17,6 +17,7 @@ import { entities } from '../../entities.ts';
 import { lockEndpoint } from '../endpoints/endpoints.ts';
 import { fanOutRecords } from '../fan-out.ts';
 import { ACCEPT, acceptAfter, HANG, type Receiver, type Responder, startReceiver } from '../receiver.fixture.ts';
+import { newSecret } from '../signature.ts';
 import { eventRecord, type Tenant, webhooksFixture } from '../webhooks.fixture.ts';
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
@@ -496,12 +497,19 @@ test('a stopped process releases its endpoints: the next one sends their unfinis
   await untilSucceeded(endpoint.id, 30);
 });
 
-test('both secrets verify during a rotation, and only the new one afterwards', async () => {
+test('every secret verifies until a day after its rotation, also if others follow, and only the new one afterwards', async () => {
   const endpoint = await addEndpoint(ACCEPT);
-  const { secret } = await account.webhooks.rotateSecret({ id: endpoint.id });
+  const uuid = decodeId('hook', endpoint.id) ?? '';
+  const second = newSecret();
+  // As a core of release 1.0 rotates it.
+  await pool.query(
+    `update webhook_endpoints set secret = $2, former_secret = secret, former_until = now() + interval '24 hours' where id = $1`,
+    [uuid, seal.seal(uuid, second)],
+  );
+  const { secret: third } = await account.webhooks.rotateSecret({ id: endpoint.id });
   const verifications = () => {
     const { body = '', headers = {} } = endpoint.received.at(-1) ?? {};
-    return [endpoint.secret, secret].map((each) => {
+    return [endpoint.secret, second, third].map((each) => {
       try {
         return Boolean(new Webhook(each).verify(body, headers as Record<string, string>));
       } catch {
@@ -512,12 +520,17 @@ test('both secrets verify during a rotation, and only the new one afterwards', a
   startDelivering({ leaseMs: 300 });
   await fanOutEvents(1);
   await untilSucceeded(endpoint.id, 1);
-  expect(verifications()).toEqual([true, true]);
-  await pool.query(`update webhook_endpoints set former_until = now() - interval '1 s'`);
+  expect(verifications()).toEqual([true, true, true]);
+  await pool.query(`update webhook_endpoints set older_until = array[now() - interval '1 s']`);
   await sleep(300);
   await fanOutEvents(1);
   await untilSucceeded(endpoint.id, 2);
-  expect(verifications()).toEqual([false, true]);
+  expect(verifications()).toEqual([false, true, true]);
+  await pool.query(`update webhook_endpoints set former_until = now() - interval '1 s'`);
+  await sleep(300);
+  await fanOutEvents(1);
+  await untilSucceeded(endpoint.id, 3);
+  expect(verifications()).toEqual([false, false, true]);
 });
 
 test('both secrets sign an event after a rotation, also in the process that leases the endpoint', async () => {
@@ -553,15 +566,19 @@ test('an endpoint that is disabled or removed gets nothing more from the process
   expect([disabled.received.length, removed.received.length]).toEqual(counts);
 });
 
-test('an endpoint whose secret cannot be decrypted gets nothing, and does not block others', async () => {
+test('an endpoint whose secret cannot be decrypted gets nothing until it is rotated, and does not block others', async () => {
   const unreadable = await addEndpoint(ACCEPT);
   await pool.query('update webhook_endpoints set secret = $1', [Buffer.alloc(60, 7)]);
   const endpoint = await addEndpoint(ACCEPT);
   await fanOutEvents(1);
-  startDelivering();
+  startDelivering({ leaseMs: 300 });
   await untilSucceeded(endpoint.id, 1);
   expect(unreadable.received).toEqual([]);
   expect((await onlyDelivery(unreadable.id)).status).toBe(DeliveryStatus.PENDING);
+  const { secret } = await account.webhooks.rotateSecret({ id: unreadable.id });
+  await untilSucceeded(unreadable.id, 1);
+  const [{ body, headers } = { body: '', headers: {} }] = unreadable.received;
+  expect(() => new Webhook(secret).verify(body, headers as Record<string, string>)).not.toThrow();
 });
 
 test('removing, disabling, enabling, testing and resending during deliveries causes no deadlocks', async () => {

@@ -9,7 +9,7 @@ export interface LeasedEndpoint {
   row: LeasedEndpointRow;
   /** The host name or IP address in its URL, cut to the greatest length of a name: older URLs may have longer ones. */
   host: string;
-  /** Decrypted; empty when they cannot be decrypted, and then nothing is sent. */
+  /** Decrypted, the current one first; empty when that cannot be decrypted, and then nothing is sent. */
   secrets: readonly string[];
   /** Deliveries fetched and not yet sent. */
   readonly queued: DueDelivery[];
@@ -81,17 +81,21 @@ export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
 export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
   const leased = new Map<string, LeasedEndpoint>();
 
-  function secretsOf({ id, secret, former_secret }: LeasedEndpointRow): string[] {
-    try {
-      return [secret, former_secret].flatMap((sealed) => (sealed ? [seal.open(id, sealed)] : []));
-    } catch (error) {
-      // Such an endpoint must not block the others. It stays leased, so that no process claims it over and over.
-      logger.error(
-        { err: error, endpoint: encodeId('hook', id) },
-        'the secret of a webhook endpoint can’t be decrypted',
-      );
-      return [];
-    }
+  function secretsOf({ id, secret, former_secrets }: LeasedEndpointRow): string[] {
+    const open = (sealed: Buffer) => {
+      try {
+        return [seal.open(id, sealed)];
+      } catch (error) {
+        const endpoint = encodeId('hook', id);
+        logger.error({ err: error, endpoint }, 'the secret of a webhook endpoint can’t be decrypted');
+        return [];
+      }
+    };
+    const current = open(secret);
+    // Such an endpoint must not block the others. It stays leased, so that no process claims it over and over.
+    if (current.length === 0) return [];
+    // Without a former secret whose key is lost, a rotation makes the endpoint work again.
+    return [...current, ...former_secrets.flatMap(open)];
   }
 
   const methods = {

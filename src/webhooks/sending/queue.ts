@@ -17,8 +17,8 @@ export interface LeasedEndpointRow {
   readonly account_id: string;
   readonly url: string;
   readonly secret: Buffer;
-  /** Null when it no longer signs. */
-  readonly former_secret: Buffer | null;
+  /** Those that still sign. */
+  readonly former_secrets: readonly Buffer[];
   /** For how many ms it has been failing; null if it is not. */
   readonly failing_ms: number | null;
   /** Null until the endpoint has responded successfully at its present URL: it gets test events only. */
@@ -86,7 +86,10 @@ const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.verified_at,
   (extract(epoch from now() - e.failing_since) * 1000)::float8 as failing_ms,
   (extract(epoch from e.attempt_after - now()) * 1000)::float8 as wait,
   (extract(epoch from now()) * 1000)::float8 as clock_ms,
-  case when e.former_until > now() then e.former_secret end as former_secret`;
+  array(
+    select secret from unnest(e.former_secret || e.older_secrets, e.former_until || e.older_until) as former (secret, until)
+    where until > now()
+  ) as former_secrets`;
 
 const dueEndpoints = (which: string, limit: string) => `
   select id from (

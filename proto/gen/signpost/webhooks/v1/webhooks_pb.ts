@@ -837,7 +837,8 @@ export const WebhooksService: GenService<{
     output: typeof DeleteEndpointResponseSchema;
   },
   /**
-   * Rotates an endpoint's secret; for 24 hours deliveries are signed with both secrets. Errors: `not_found`.
+   * Rotates an endpoint's secret; for 24 hours deliveries are also signed with the replaced one, even if its successor is
+   * replaced meanwhile (the last four replaced ones sign). Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.RotateSecret
    */
