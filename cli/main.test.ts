@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -324,6 +325,30 @@ test('the audit log says who did what, and an account is closed permanently', as
   }
   expect((await run(['key', 'rotate', '--account', account_id, '--yes'])).code).toBe(1);
 });
+
+test.runIf(process.platform === 'linux')(
+  'a command that is not confirmed changes nothing and exits with 2',
+  async () => {
+    const { accountId, apiKey } = await signpost.createAccount();
+    const command = `'${process.execPath}' cli/main.ts key revoke --account ${accountId}`;
+    const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
+    const [ctrlC, ctrlD] = ['\u0003', '\u0004'];
+    for (const answer of ['n\r', '\r', ctrlC, ctrlD]) {
+      // A terminal, by util-linux.
+      const terminal = spawn('script', ['-qec', command, '/dev/null'], { env });
+      let output = '';
+      terminal.stdout.on('data', (text) => {
+        const wasAsked = output.includes('[y/N]');
+        output += text;
+        if (!wasAsked && output.includes('[y/N]')) terminal.stdin.write(answer);
+      });
+      expect(await once(terminal, 'close')).toEqual([2, null]);
+      expect(output).toMatch(/\nNothing was changed\.\r\n$/);
+      expect(output).not.toContain('Aborted');
+    }
+    expect(await status(apiKey)).toBe(200);
+  },
+);
 
 test('members are added, listed, changed and removed', async () => {
   const { accountId } = await signpost.createAccount();

@@ -1,6 +1,5 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { OperatorError } from '../common/runtime/operator-error.ts';
 import { UsageError } from './core.ts';
 
 /** Parses a whole number. */
@@ -61,10 +60,22 @@ export async function expectConfirmed({ yes }: { readonly yes: boolean }, conseq
   if (yes) return;
   if (!process.stdin.isTTY)
     throw new UsageError(`${consequence} Add --yes to confirm, as there is no terminal to ask.`);
+  if (!/^y(es)?$/i.test((await ask(`${consequence} Continue? [y/N] `)).trim()))
+    throw new UsageError('Nothing was changed.');
+}
+
+/** Asks on the terminal. Ctrl-C and Ctrl-D are an empty answer. */
+async function ask(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question(`${consequence} Continue? [y/N] `);
-  terminal.close();
-  if (!/^y(es)?$/i.test(answer.trim())) throw new OperatorError('Nothing was changed.');
+  try {
+    return await terminal.question(question);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
+    process.stderr.write('\n');
+    return '';
+  } finally {
+    terminal.close();
+  }
 }
 
 /**
