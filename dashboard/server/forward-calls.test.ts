@@ -274,6 +274,48 @@ test('a message without an announced length is read up to 8 MiB', async () => {
   expect(sent).toBeLessThan(64 * chunk.length);
 });
 
+/** Posts a batch of blanks, which the core rejects; the last bytes follow once `rest` has resolved. Returns the status. */
+function postSlowly(role: RoleName, bytes: number, rest: Promise<void>): Promise<number> {
+  const last = '{"rows":[]}';
+  const body = new ReadableStream({
+    async start(controller) {
+      controller.enqueue(new Uint8Array(bytes).fill(0x20));
+      await rest;
+      controller.enqueue(new TextEncoder().encode(last));
+      controller.close();
+    },
+  });
+  return fetch(`${dashboard.url}/rpc/signpost.batches.v1.BatchesService/CreateBatch`, {
+    method: 'POST',
+    body,
+    duplex: 'half',
+    headers: { 'content-type': 'application/json', cookie: cookieOf(role), origin: dashboard.url },
+  } as RequestInit).then(
+    ({ status }) => status,
+    // The connection may be closed before everything is sent.
+    () => 503,
+  );
+}
+
+test('a call’s timeout begins once its message has arrived', async () => {
+  expect(await postSlowly('owner', 100, sleep(TIMEOUT_MS + 500))).toBe(400);
+});
+
+test('at most 32 MiB of large messages of a person are received at a time, and those of others nevertheless', async () => {
+  const { promise: rest, resolve: finish } = Promise.withResolvers<void>();
+  const SEVEN_MIB = 7 * 1024 * 1024;
+  const statuses: number[] = [];
+  const calls = Array.from({ length: 5 }, async () => statuses.push(await postSlowly('owner', SEVEN_MIB, rest)));
+  await expect.poll(() => statuses, { timeout: 20_000 }).toEqual([503]);
+  expect(await outcome(client(CodesService, 'owner').listCodes({}))).toBe('allowed');
+  const others = postSlowly('admin', SEVEN_MIB, rest);
+  finish();
+  await Promise.all(calls);
+  // Under load the core may take longer than the timeout for some of the others.
+  expect([...statuses, await others].filter((status) => status === 503)).toEqual([503]);
+  expect(await postSlowly('owner', SEVEN_MIB, rest)).not.toBe(503);
+});
+
 test('calls without a session, or with another content type, fail in the protocol’s form', async () => {
   const method = 'signpost.codes.v1.CodesService/ListCodes';
   const signedOut = await post(method, '{}', { cookie: '' });

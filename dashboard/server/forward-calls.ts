@@ -1,4 +1,4 @@
-import { Readable, Transform } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope, transformSplitEnvelope } from '@connectrpc/connect/protocol';
@@ -9,6 +9,7 @@ import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
 import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { methodName } from '../../common/contract/method-name.ts';
+import { callBodies, MAX_BODY_BYTES, tooLarge } from './call-bodies.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -16,9 +17,6 @@ import { limitCalls } from './limit-calls.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
 import type { Session, Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
-
-/** The maximum size of a call's message, in bytes: what the core reads of a batch, and the frame around it. */
-const MAX_REQUEST_BYTES = MAX_ROWS_BYTES + 1024;
 
 /** The maximum size of one message of a stream, in bytes. */
 const MAX_MESSAGE_BYTES = MAX_ROWS_BYTES;
@@ -53,7 +51,7 @@ const RESPONSE_HEADERS = /^(content-type|content-encoding|connect-.+|trailer-.+)
 
 /**
  * Forwards Connect calls of browsers to the core: `POST /rpc/package.Service/Method`, unary and server streaming, JSON
- * and binary. Messages pass through as they are. The core decides what the member's role allows.
+ * and binary. Messages pass through as they are, once they are complete. The core decides what the member's role allows.
  */
 export function forwardCalls(
   app: FastifyInstance,
@@ -61,6 +59,7 @@ export function forwardCalls(
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
   const begin = limitCalls();
+  const bodyOf = callBodies();
   const stopping = new AbortController();
   // Streams would otherwise hold up the stop; clients continue them elsewhere.
   app.addHook('preClose', async () => stopping.abort());
@@ -102,7 +101,7 @@ export function forwardCalls(
     if (!contentTypeRegExp.test(request.headers['content-type'] ?? '')) {
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
     }
-    if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return tooLarge();
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return tooLarge();
     return begin(session, reply) ?? { method, session };
   }
 
@@ -113,15 +112,18 @@ export function forwardCalls(
   ): Promise<FastifyReply> {
     if (reply.raw.destroyed) return reply.hijack();
     const closed = whileOpen(reply);
+    using incoming = bodyOf(session);
+    let body: Buffer;
+    try {
+      body = await incoming.receive(request.raw);
+    } catch (error) {
+      discardBody(request, reply);
+      return sendError(reply, method, ConnectError.from(error));
+    }
     const longest = isStreaming(method) ? STREAM_MS : timeoutMs;
     const limitMs = Math.min(longest, requestedTimeout(request) ?? longest);
     const deadline = AbortSignal.timeout(limitMs + MARGIN_MS);
-    const body = new LimitedBody();
-    request.raw.once('error', (error) => body.destroy(error));
-    request.raw.pipe(body);
-    body.on('error', () => {});
     const failed = (cause: unknown) => {
-      if (body.isTooLarge) return tooLarge();
       if (deadline.aborted) return failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause);
       if (!closed.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
       return failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
@@ -150,7 +152,6 @@ export function forwardCalls(
         : Buffer.from(await response.body.arrayBuffer());
       return reply.code(response.statusCode).headers(returnedHeaders(response)).send(answer);
     } catch (error) {
-      discardBody(request, reply);
       return sendError(reply, method, failed(error));
     }
   }
@@ -165,19 +166,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The method and session of an admitted call. */
     call: Call;
-  }
-}
-
-/** A request's body. Fails once it is longer than a message may be. */
-class LimitedBody extends Transform {
-  isTooLarge = false;
-  #length = 0;
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: (error: Error | null, chunk?: Buffer) => void) {
-    this.#length += chunk.length;
-    this.isTooLarge = this.#length > MAX_REQUEST_BYTES;
-    if (this.isTooLarge) done(new Error('the message is too large'));
-    else done(null, chunk);
   }
 }
 
@@ -217,8 +205,4 @@ function returnedHeaders({ headers }: Dispatcher.ResponseData): Record<string, s
 function requestedTimeout({ headers }: FastifyRequest): number | undefined {
   const value = headers['connect-timeout-ms'];
   return typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : undefined;
-}
-
-function tooLarge(): ConnectError {
-  return failure('MESSAGE_TOO_LARGE', 'The message must have at most 8 MiB.');
 }
