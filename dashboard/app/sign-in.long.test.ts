@@ -99,7 +99,7 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     const url = page.getByRole('textbox', { name: 'Target URL' });
     await url.fill('https://example.com/kept');
     // Only the dashboard's: the provider still knows the person.
-    await page.context().clearCookies({ name: '__Host-session' });
+    await page.context().clearCookies({ name: 'signpost-session' });
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.getByText('What you have entered is kept').waitFor();
     const opened = page.context().waitForEvent('page');

@@ -14,12 +14,12 @@ import {
   type VariableType,
 } from '../../common/runtime/variables.ts';
 
-/** Hosts on which browsers accept `Secure` cookies without HTTPS. */
+/** Hosts on this machine, which need no HTTPS. */
 const LOOPBACK_HOST = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 const ORIGIN = optionalOrigin('http://localhost:$DASHBOARD_PORT');
 
-/** The address of the dashboard. Its cookies are `Secure`, which browsers accept over plain http on loopback only. */
+/** The address of the dashboard. Its cookies are `Secure`, unless it is http on this machine. */
 const dashboardUrl: VariableType<string | undefined> = {
   ...ORIGIN,
   schema: ORIGIN.schema.refine((value) => value === undefined || isSecure(value)),

@@ -4,7 +4,9 @@ import { sealFor } from './seal.ts';
 
 /**
  * A cookie with sealed content, which any instance with the same `SECRET_KEY` reads. With the prefix `__Host-` browsers
- * accept it only over HTTPS or on localhost, from this very host, and send it to no other one.
+ * accept it only as `Secure` and from this very host, and send it to no other one. Over http, which `DASHBOARD_URL` allows on
+ * localhost only, it has neither: there many versions of Safari accept no `Secure` cookies (WebKit bug 281149), so that nobody
+ * could sign in.
  */
 export interface SealedCookie {
   /** The content that a request carries; undefined if there is none that is valid. */
@@ -14,12 +16,16 @@ export interface SealedCookie {
   clear(reply: FastifyReply): void;
 }
 
-/** Lax rather than Strict: the OpenID provider, and links in e-mails, send people here from other sites. */
-const ATTRIBUTES = { path: '/', httpOnly: true, secure: true, sameSite: 'lax' } as const;
-
 /** `name`: without the prefix. */
-export function sealedCookie(name: string, secretKey: Buffer): SealedCookie {
-  const cookie = `__Host-${name}`;
+export function sealedCookie(
+  name: string,
+  { secretKey, dashboardUrl }: { secretKey: Buffer; dashboardUrl: string },
+): SealedCookie {
+  const secure = dashboardUrl.startsWith('https:');
+  // Servers on other ports of localhost get and set the same cookies.
+  const cookie = `${secure ? '__Host-' : 'signpost-'}${name}`;
+  // Lax rather than Strict: the OpenID provider, and links in e-mails, send people here from other sites.
+  const attributes = { path: '/', httpOnly: true, secure, sameSite: 'lax' } as const;
   const seal = sealFor(name, secretKey);
   return {
     async read(request) {
@@ -28,10 +34,10 @@ export function sealedCookie(name: string, secretKey: Buffer): SealedCookie {
     },
     async write(reply, content, expiresAt) {
       const sealed = await seal.close(content, expiresAt);
-      reply.setCookie(cookie, sealed, { ...ATTRIBUTES, expires: new Date(expiresAt * 1_000) });
+      reply.setCookie(cookie, sealed, { ...attributes, expires: new Date(expiresAt * 1_000) });
     },
     clear(reply) {
-      reply.clearCookie(cookie, ATTRIBUTES);
+      reply.clearCookie(cookie, attributes);
     },
   };
 }

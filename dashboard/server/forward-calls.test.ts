@@ -42,7 +42,7 @@ beforeAll(async () => {
   }
 });
 
-const sessionIn = (browser?: Browser) => `__Host-session=${browser?.cookie(dashboard.url, '__Host-session')}`;
+const sessionIn = (browser?: Browser) => `signpost-session=${browser?.cookie(dashboard.url, 'signpost-session')}`;
 const cookieOf = (role: RoleName) => sessionIn(browsers.get(role));
 
 /** A client as a page has one. */

@@ -14,18 +14,21 @@ const SECRET_KEY = Buffer.alloc(32);
 const ORIGIN = 'https://dashboard.example';
 
 /** A server before `core`. */
-function serverBefore(core: object, provider?: OpenidProvider, maxConnections?: number) {
+function serverBefore(
+  core: object,
+  options: { dashboardUrl?: string; provider?: OpenidProvider; maxConnections?: number } = {},
+) {
   return createServer({
     dashboardUrl: ORIGIN,
     publicUrl: 'https://signpost.example',
     secretKey: SECRET_KEY,
     core: { origin: 'http://127.0.0.1:1', metadata: () => ({}), ...core } as unknown as Core,
-    provider,
+    provider: undefined,
     timeoutMs: 1_000,
     appFolder: import.meta.dirname,
     trustedProxies: ['127.0.0.1'],
-    ...(maxConnections !== undefined && { maxConnections }),
     logger: pino({ level: 'silent' }),
+    ...options,
   });
 }
 
@@ -92,7 +95,7 @@ test('made-up codes are checked by the provider 50 at a time', async () => {
   const { calls, call } = counted(() => {
     throw new Error('invalid_grant');
   });
-  const server = await serverBefore({}, { finish: call } as unknown as OpenidProvider);
+  const server = await serverBefore({}, { provider: { finish: call } as unknown as OpenidProvider });
   const checks = { state: 's', nonce: 'n', verifier: 'v', to: `${ORIGIN}/` };
   const sealed = await sealFor('sign-in', SECRET_KEY).close(checks, Math.floor(Date.now() / 1_000) + 60);
   const headers = { cookie: `__Host-sign-in=${sealed}` };
@@ -102,6 +105,42 @@ test('made-up codes are checked by the provider 50 at a time', async () => {
   expect(calls.most).toBe(50);
   await server.close();
 });
+
+test.each([
+  ['https', ORIGIN, '__Host-session', 'signpost-session', ['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']],
+  ['http', 'http://localhost:8090', 'signpost-session', '__Host-session', ['HttpOnly', 'Path=/', 'SameSite=Lax']],
+])(
+  'with an %s address the cookie has its name, and no other one is read',
+  async (_, dashboardUrl, name, other, attributes) => {
+    const membership = {
+      accountId: 'acct_1',
+      accountName: 'A',
+      member: { id: 'mbr_1', email: 'a@example.com', role: Role.VIEWER },
+    };
+    const accounts = {
+      redeemSignInLink: async () => ({ membership }),
+      listMemberships: async () => ({ memberships: [membership] }),
+      getAccount: async () => ({ account: { plan: Plan.BUSINESS } }),
+      listEndedSessions: async () => ({ sessions: [], asOf: undefined }),
+    };
+    const server = await serverBefore({ accounts }, { dashboardUrl });
+    const headers = { origin: dashboardUrl, 'content-type': 'application/x-www-form-urlencoded' };
+    const answer = await server.inject({ method: 'POST', url: '/sign-in/link', headers, payload: 'token=t' });
+    const [content = '', ...rest] = String(answer.headers['set-cookie']).split('; ');
+    expect(rest.filter((each) => !each.startsWith('Expires')).sort()).toEqual(attributes);
+    const value = content.slice(content.indexOf('=') + 1);
+    const statusWith = async (cookie: string) =>
+      (await server.inject({ url: '/session', headers: { cookie: `${cookie}=${value}` } })).statusCode;
+    expect([content, await statusWith(name), await statusWith(other)]).toEqual([`${name}=${value}`, 200, 401]);
+    const ended = await server.inject({
+      method: 'DELETE',
+      url: '/session',
+      headers: { origin: dashboardUrl, cookie: content },
+    });
+    expect(ended.headers['set-cookie']).toMatch(new RegExp(`^${name}=;`));
+    await server.close();
+  },
+);
 
 test('questions about sessions take at most 32 connections to the core, and persons take turns', async () => {
   const membership = { accountId: 'acct_1', accountName: 'A', member: { id: 'mbr_1', role: Role.VIEWER } };
@@ -141,7 +180,7 @@ test.each([
 });
 
 test('a connection beyond the limit replaces one that has long been idle', async () => {
-  const server = await serverBefore({ isServing: async () => true }, undefined, 10);
+  const server = await serverBefore({ isServing: async () => true }, { maxConnections: 10 });
   await server.listen({ port: 0, host: '127.0.0.1' });
   const { port } = server.server.address() as AddressInfo;
   const sockets: Socket[] = [];

@@ -39,7 +39,7 @@ const statusOf = async (browser: Browser) => (await session(browser)).status;
 /** A browser with this cookie. */
 function withCookie(value: string): Browser {
   const browser = new Browser();
-  browser.setCookie(dashboard.url, '__Host-session', value);
+  browser.setCookie(dashboard.url, 'signpost-session', value);
   return browser;
 }
 
@@ -153,18 +153,17 @@ const seal = (content: Record<string, unknown>, { expiresAt = now() + 60, key = 
   sealFor('session', key).close(content, expiresAt);
 
 describe('the session cookie', () => {
-  test('is for this host only, unreadable by scripts, and expires with the session', async () => {
+  test('is for this site only, unreadable by scripts, and expires with the session', async () => {
     const response = await redeem(new Browser(), dashboard.url, await newToken());
     const [cookie = ''] = response.headers.getSetCookie();
     expect(response.headers.getSetCookie()).toHaveLength(1);
     const [content = '', ...attributes] = cookie.split('; ');
-    expect(content).toMatch(/^__Host-session=[\w.-]+$/);
+    expect(content).toMatch(/^signpost-session=[\w.-]+$/);
     expect(content.length).toBeLessThan(4_096);
     expect(attributes.filter((each) => !each.startsWith('Expires')).sort()).toEqual([
       'HttpOnly',
       'Path=/',
       'SameSite=Lax',
-      'Secure',
     ]);
     const expires = Date.parse(/Expires=(.+?)(?:;|$)/.exec(cookie)?.[1] ?? '') / 1_000;
     expect(Math.abs(expires - now() - SESSION_S)).toBeLessThan(60);
@@ -172,7 +171,7 @@ describe('the session cookie', () => {
   });
 
   test('is worthless when it is changed, of another key or purpose, or expired', async () => {
-    const valid = (await signIn()).cookie(dashboard.url, '__Host-session') ?? '';
+    const valid = (await signIn()).cookie(dashboard.url, 'signpost-session') ?? '';
     expect(await statusOf(withCookie(valid))).toBe(200);
     const content = { id: 'x', startedAt: now(), expiresAt: now() + 60, email: EMAIL, name: null, account, member };
     const worthless = {
@@ -192,11 +191,11 @@ describe('the session cookie', () => {
 
   test('is worthless after signing out, also a copy of it', async () => {
     const browser = await signIn();
-    const copy = withCookie(browser.cookie(dashboard.url, '__Host-session') ?? '');
+    const copy = withCookie(browser.cookie(dashboard.url, 'signpost-session') ?? '');
     const other = await signIn();
     const response = await browser.request(`${dashboard.url}/session`, { method: 'DELETE' });
     expect(response.status).toBe(204);
-    expect(browser.cookie(dashboard.url, '__Host-session')).toBeUndefined();
+    expect(browser.cookie(dashboard.url, 'signpost-session')).toBeUndefined();
     expect(await Promise.all([browser, copy, other].map(statusOf))).toEqual([401, 401, 200]);
     expect((await browser.request(`${dashboard.url}/session`, { method: 'DELETE' })).status).toBe(204);
   });
@@ -226,7 +225,7 @@ test.each([
   ['an opaque origin', { origin: 'null' }],
   ['no origin', undefined],
 ])('requests that change something from %s are rejected', async (_, headers) => {
-  const cookie = `__Host-session=${(await signIn()).cookie(dashboard.url, '__Host-session')}`;
+  const cookie = `signpost-session=${(await signIn()).cookie(dashboard.url, 'signpost-session')}`;
   const token = await newToken();
   const send = (path: string, method: string, body: string | URLSearchParams, type?: string) =>
     fetch(`${dashboard.url}${path}`, {
@@ -318,10 +317,10 @@ describe('another instance', () => {
   /** The status of a copied cookie at an instance. */
   async function statusAt(instance: Dashboard, cookie: string): Promise<number> {
     const browser = new Browser();
-    browser.setCookie(instance.url, '__Host-session', cookie);
+    browser.setCookie(instance.url, 'signpost-session', cookie);
     return (await browser.request(`${instance.url}/session`)).status;
   }
-  const cookieOf = (browser: Browser) => browser.cookie(dashboard.url, '__Host-session') ?? '';
+  const cookieOf = (browser: Browser) => browser.cookie(dashboard.url, 'signpost-session') ?? '';
   const signOut = (browser: Browser) =>
     browser.request(`${dashboard.url}/session`, { method: 'DELETE', headers: { origin: dashboard.url } });
 

@@ -49,8 +49,13 @@ export interface Sessions {
   readonly ended: EndedSessions;
 }
 
-export function openSessions(options: { secretKey: Buffer; core: Core; logger: Logger }): Sessions {
-  const cookie: SealedCookie = sealedCookie('session', options.secretKey);
+export function openSessions(options: {
+  secretKey: Buffer;
+  dashboardUrl: string;
+  core: Core;
+  logger: Logger;
+}): Sessions {
+  const cookie: SealedCookie = sealedCookie('session', options);
   const ended = endedSessions({ ...options, lifetimeS: SESSION_S });
   const update = (reply: FastifyReply, session: Session) => cookie.write(reply, session, session.expiresAt);
   return {

@@ -130,7 +130,7 @@ test('a removed member is signed out, or stays signed in to other accounts', asy
     await internal(signpost, AccountsService, id).removeMember({ id: members.get(id) ?? '' });
     expect((await session(browser)).status).toBe(status);
   }
-  expect(browser.cookie(dashboard.url, '__Host-session')).toBeUndefined();
+  expect(browser.cookie(dashboard.url, 'signpost-session')).toBeUndefined();
 });
 
 describe('a callback is rejected', () => {
@@ -174,11 +174,11 @@ describe('a callback is rejected', () => {
   test('the second time', async () => {
     const browser = new Browser();
     const callback = await passProvider(browser, (await begin(browser)).href, 'anna');
-    const checks = browser.cookie(dashboard.url, '__Host-sign-in') ?? '';
+    const checks = browser.cookie(dashboard.url, 'signpost-sign-in') ?? '';
     expect((await browser.request(callback)).status).toBe(303);
     expect((await new Browser().request(callback)).status).toBe(400);
     const copy = new Browser();
-    copy.setCookie(dashboard.url, '__Host-sign-in', checks);
+    copy.setCookie(dashboard.url, 'signpost-sign-in', checks);
     expect((await copy.request(callback)).status).toBe(400);
   });
 });
@@ -215,7 +215,7 @@ describe('the provider ends sessions', () => {
     const browser = new Browser();
     await signIn(browser, 'anna');
     const copy = new Browser();
-    copy.setCookie(other.url, '__Host-session', browser.cookie(dashboard.url, '__Host-session') ?? '');
+    copy.setCookie(other.url, 'signpost-session', browser.cookie(dashboard.url, 'signpost-session') ?? '');
     const statusAtOther = async () => (await copy.request(`${other.url}/session`)).status;
     expect(await statusAtOther()).toBe(200);
     expect((await send(await provider.sign(claims()))).status).toBe(200);

@@ -40,7 +40,7 @@ export function signInAtProvider(
   },
 ): void {
   const { dashboardUrl, core, sessions, provider, logger } = options;
-  const pending = sealedCookie('sign-in', options.secretKey);
+  const pending = sealedCookie('sign-in', options);
   const inTurn = fairQueue(PROVIDER_CODES);
 
   app.get<{ Querystring: { to?: unknown } }>('/sign-in', async (request, reply) => {
