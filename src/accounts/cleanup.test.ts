@@ -8,20 +8,26 @@ const { url } = await freshDatabase();
 const pool = new pg.Pool({ connectionString: url, max: 4 });
 afterAll(() => pool.end());
 
-/** A closed account that is due, and a clearing of accounts whose steps wait until `proceed` is called. */
+/** A clearing of accounts whose steps wait until `proceed` or `fail` is called. */
+function clearing() {
+  const { promise: proceeding, resolve: proceed, reject: fail } = Promise.withResolvers<void>();
+  const steps: string[] = [];
+  const step = (name: string) => async () => {
+    steps.push(name);
+    await proceeding;
+  };
+  const cleanup = createAccountCleanup(pool, { stop: [step('stop')], erase: [step('erase')] });
+  return { steps, proceed, fail, cleanup };
+}
+
+/** A closed account that is due, and a clearing. */
 async function closedAccount() {
   const id = newUuid();
   await pool.query(
     `insert into accounts (id, name, plan, closed_at, clear_at) values ($1, 'Test', 'business', now(), now())`,
     [id],
   );
-  const { promise: proceeding, resolve: proceed } = Promise.withResolvers<void>();
-  const steps: string[] = [];
-  const step = (name: string) => async () => {
-    steps.push(name);
-    await proceeding;
-  };
-  return { id, steps, proceed, cleanup: createAccountCleanup(pool, { stop: [step('stop')], erase: [step('erase')] }) };
+  return { id, ...clearing() };
 }
 
 test('an account that takes long to clear is cleared by one process at a time', async () => {
@@ -71,6 +77,34 @@ test('an account that is closed again while it is cleared is cleared again after
   await first;
   await cleanup.sweep();
   expect(steps).toEqual(['stop', 'stop', 'erase']);
+});
+
+test.each([
+  ['completes', 'proceed'],
+  ['fails', 'fail'],
+] as const)('a clearing whose lease was taken over, and that %s then, leaves the next one leased', async (_, end) => {
+  const { id, steps, [end]: endFirst, cleanup } = await closedAccount();
+  const first = cleanup.clear(id);
+  await vi.waitFor(() => expect(steps).toEqual(['stop']));
+  // The first core is suspended until its lease is over, and the account is closed again, with its data.
+  await pool.query(
+    `update accounts set delete_data = true, closed_at = now() - interval '36 days', clear_at = now(),
+       clearing_until = now() - interval '1 s' where id = $1`,
+    [id],
+  );
+  const next = clearing();
+  const second = next.cleanup.clear(id);
+  await vi.waitFor(() => expect(next.steps).toEqual(['stop']));
+  const read = async () =>
+    (await pool.query('select clear_at, clearing_until, clearing_by from accounts where id = $1', [id])).rows;
+  const before = await read();
+  endFirst();
+  await first.catch(() => undefined);
+  expect(await read()).toEqual(before);
+  expect(before).not.toContainEqual(expect.objectContaining({ clear_at: null }));
+  next.proceed();
+  await second;
+  expect(next.steps).toEqual(['stop', 'erase']);
 });
 
 test('an account that can’t be cleared does not hold up others that are due, and is not due at once', async () => {

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { first, run, statement } from '../../common/postgres/sql.ts';
+import { first, promptStatement, run, statement } from '../../common/postgres/sql.ts';
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
 
 /** One module's step of clearing a closed account. Idempotent, so that it can continue after an interruption. Takes a UUID. */
@@ -8,6 +8,8 @@ export type ClearStep = (accountId: string) => Promise<void>;
 interface Closed {
   id: string;
   delete_data: boolean;
+  /** Identifies the lease. */
+  clearing_by: string;
 }
 
 /** How long a core has an account to itself while it clears it: two would block each other. */
@@ -19,35 +21,41 @@ const RENEW_MS = 60_000;
  * Leases an account. It is due again when the lease ends, in case the core dies. While both times are equal, nobody has closed
  * it again. Cores of an earlier version know only `clear_at`.
  */
-const LEASED = `clear_at = now() + ${LEASE}, clearing_until = now() + ${LEASE}`;
+const LEASED = `clear_at = now() + ${LEASE}, clearing_until = now() + ${LEASE}, clearing_by = gen_random_uuid()`;
+const COLUMNS = 'id, delete_data, clearing_by';
 const NOT_LEASED = '(clearing_until is null or clearing_until <= now())';
 
 /** Index: accounts_to_clear. */
-const leaseDue = statement<Closed>(
+const leaseDue = promptStatement<Closed>(
   'accounts_lease_due',
   `update accounts set ${LEASED}
    where id = (select id from accounts where clear_at <= now() and ${NOT_LEASED}
                order by clear_at limit 1 for update skip locked)
-   returning id, delete_data`,
+   returning ${COLUMNS}`,
 );
 
 /** Index: accounts_pkey. */
-const lease = statement<Closed>(
+const lease = promptStatement<Closed>(
   'accounts_lease',
-  `update accounts set ${LEASED} where id = $1 and closed_at is not null and ${NOT_LEASED} returning id, delete_data`,
+  `update accounts set ${LEASED} where id = $1 and closed_at is not null and ${NOT_LEASED} returning ${COLUMNS}`,
 );
 
+// A core that was suspended for so long that another one leased its account changes nothing of that lease.
+
 /** Index: accounts_pkey. */
-const renew = statement(
+const renew = promptStatement(
   'accounts_renew',
   `update accounts
    set clear_at = case when clear_at = clearing_until then now() + ${LEASE} else clear_at end,
        clearing_until = now() + ${LEASE}
-   where id = $1 and clearing_until is not null`,
+   where id = $1 and clearing_by = $2`,
 );
 
 /** For an account that could not be cleared: it is due when the lease would have ended. Index: accounts_pkey. */
-const giveBack = statement('accounts_end_lease', 'update accounts set clearing_until = null where id = $1');
+const giveBack = statement(
+  'accounts_end_lease',
+  'update accounts set clearing_until = null, clearing_by = null where id = $1 and clearing_by = $2',
+);
 
 /**
  * RPCs that were running when the account was closed, batches, and disconnected gateways with scans in their spool may
@@ -61,8 +69,8 @@ const scheduleNext = statement(
        case when clear_at <> clearing_until then clear_at
             when closed_at > now() - interval '35 days'
             then now() + least(greatest(now() - closed_at, interval '1 minute'), interval '1 day') end,
-     clearing_until = null
-   where id = $1`,
+     clearing_until = null, clearing_by = null
+   where id = $1 and clearing_by = $2`,
 );
 
 /** Clears closed accounts. */
@@ -78,18 +86,18 @@ export function createAccountCleanup(
   pool: Pool,
   { stop, erase }: { readonly stop: readonly ClearStep[]; readonly erase: readonly ClearStep[] },
 ): AccountCleanup {
-  async function clearAccount({ id, delete_data }: Closed): Promise<void> {
+  async function clearAccount({ id, delete_data, clearing_by }: Closed): Promise<void> {
     // After failures for five minutes another core continues.
-    const renewing = setInterval(() => run(pool, renew, [id]).catch(() => undefined), RENEW_MS);
+    const renewing = setInterval(() => run(pool, renew, [id, clearing_by]).catch(() => undefined), RENEW_MS);
     try {
       for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
     } catch (error) {
-      await run(pool, giveBack, [id]).catch(() => undefined);
+      await run(pool, giveBack, [id, clearing_by]).catch(() => undefined);
       throw error;
     } finally {
       clearInterval(renewing);
     }
-    await run(pool, scheduleNext, [id]);
+    await run(pool, scheduleNext, [id, clearing_by]);
   }
 
   /** Leases each account as it is asked for. One that fails is due again in five minutes. */

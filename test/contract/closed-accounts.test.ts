@@ -140,6 +140,7 @@ const REMAINING: Readonly<Record<string, readonly string[]>> = {
     'delete_data',
     'clear_at',
     'clearing_until',
+    'clearing_by',
   ],
   audit_entries: ['id', 'account_id', 'at', 'actor', 'action', 'subject'],
   code_counts: ['account_id', 'live', 'listed'],

@@ -27,6 +27,7 @@ import { TopicsOfPositions } from './0027-topics-of-positions.ts';
 import { DisabledEndpoints } from './0028-disabled-endpoints.ts';
 import { BackgroundWork } from './0029-background-work.ts';
 import { OlderSecrets } from './0030-older-secrets.ts';
+import { ClearingLease } from './0031-clearing-lease.ts';
 
 /** In the order in which they run. A released migration is never changed. */
 export const migrations: MigrationObject[] = [
@@ -58,4 +59,5 @@ export const migrations: MigrationObject[] = [
   { name: '0028-disabled-endpoints', class: DisabledEndpoints },
   { name: '0029-background-work', class: BackgroundWork },
   { name: '0030-older-secrets', class: OlderSecrets },
+  { name: '0031-clearing-lease', class: ClearingLease },
 ];
