@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import { failure, type Reason } from '../../common/contract/errors.ts';
 import { type Connection, first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
+import { LOCKS } from '../db/locks.ts';
 import { IdempotencyEntity } from './entities.ts';
 
 /** An answer under its key. */
@@ -20,8 +21,13 @@ const ANSWER_COLUMNS = NEW_COLUMNS.filter(({ name }) => name !== 'account_id' &&
 /** A key with the answer that is stored for it. */
 export type KeyedAnswer = Pick<KeyRecord, 'key' | 'fingerprint' | 'response'>;
 
-/** The number of the advisory lock of a key, in SQL; null for a key that is null. */
-const lockId = (accountId: string, key: string) => `hashtextextended(${accountId} || ' ' || ${key}, 0)`;
+/**
+ * The number of the advisory lock of a key, in SQL; null for a key that is null. None of `LOCKS`: the hash can be inverted, so
+ * that a caller could choose a key that holds one of them.
+ */
+const lockId = (accountId: string, key: string) =>
+  `(select case when id in (${Object.values(LOCKS).join()}) then -id else id end
+    from hashtextextended(${accountId} || ' ' || ${key}, 0) as id)`;
 
 /** Takes the lock of a key until the transaction ends, if nothing else holds it. Null for a key that is null. */
 export const TRY_KEY_LOCK = (accountId: string, key: string) => `pg_try_advisory_xact_lock(${lockId(accountId, key)})`;

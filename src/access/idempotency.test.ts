@@ -7,6 +7,7 @@ import { newUuid } from '../../common/contract/ids.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { LOCKS } from '../db/locks.ts';
 import { entities } from '../entities.ts';
 import { type Account, callerKey } from './caller.ts';
 import { once } from './idempotency.ts';
@@ -25,8 +26,7 @@ beforeEach(async () => {
   account = await newAccount();
 });
 
-async function newAccount(): Promise<string> {
-  const id = newUuid();
+async function newAccount(id = newUuid()): Promise<string> {
   await databases[0].pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [id]);
   return id;
 }
@@ -98,6 +98,21 @@ test('a key of one account neither delays, answers nor changes the same key of a
   expect(await first).toEqual(['first', 'false']);
   expect(await call({})).toEqual(['first', 'true']);
   expect(await call({}, { of: other })).toEqual(['second', 'true']);
+});
+
+test('a key whose hash is the number of a lock of the cores does not take that lock', async () => {
+  const [id, key] = ['01997b2e-5a1c-7d3e-9f40-1a2b3c4d5e6f', 'kkkkkkk0000sC~>Y_OS/N1'];
+  const { pool } = databases[0];
+  const { rows } = await pool.query<{ id: string }>(`select hashtextextended($1 || ' ' || $2, 0) as id`, [id, key]);
+  expect(Number(rows[0]?.id)).toBe(LOCKS.relay);
+  await newAccount(id);
+  const relay = await pool.connect();
+  await relay.query('select pg_advisory_lock($1)', [LOCKS.relay]);
+  try {
+    expect(await call({ operation: async () => 'created' }, { of: id, key })).toEqual(['created', 'false']);
+  } finally {
+    relay.release(true);
+  }
 });
 
 test('a key is in flight until its call has finished, also at other cores, and replays the final answer', async () => {

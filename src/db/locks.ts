@@ -1,5 +1,6 @@
 /**
- * Keys of the advisory locks of all cores. The locks of a database share one key space, so all are listed here.
+ * Keys of the advisory locks of all cores. They share one key space with those of idempotency keys, which are hashes and take
+ * none of these numbers. Members of groups of the log (`common/log`) use locks with two keys, which are apart.
  */
 export const LOCKS = {
   /** One core runs migrations at a time. */
