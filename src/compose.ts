@@ -39,7 +39,7 @@ import { republishDomains, republishHosts } from './domains/republish.ts';
 import { domainsService } from './domains/service.ts';
 import { eventsService } from './events/service.ts';
 import { imagesService } from './images/service.ts';
-import { requestWindow } from './jobs/progress.ts';
+import { requestWindow, workStreams } from './jobs/progress.ts';
 import type { RunnableTask } from './jobs/worker.ts';
 import type { Services } from './rpc/server-options.ts';
 import type { ArchiveOptions } from './scans/archive/archive.ts';
@@ -115,6 +115,7 @@ export function services({
     logger,
     stopping,
   });
+  const watch = workStreams(stopping);
   return (target) => {
     target.service(AdmissionService, admissionService(pool));
     target.service(CodesService, codesService({ database, platformUrl, isPlatformHost, cursors: byId }));
@@ -126,7 +127,7 @@ export function services({
         platformUrl,
         isPlatformHost,
         window,
-        stopping,
+        watch,
       }),
     );
     target.service(
@@ -137,7 +138,7 @@ export function services({
         isPlatformHost,
         cursors: { byId, byName },
         window,
-        stopping,
+        watch,
       }),
     );
     target.service(TaxonomyService, taxonomyService({ database, cursors: byName, codes: labelledCodes }));

@@ -10,7 +10,7 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { requestWindow } from '../jobs/progress.ts';
+import { requestWindow, workStreams } from '../jobs/progress.ts';
 import { reasonOf } from '../rpc/rpc-suite.fixture.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { advance as advanceBatch } from './advance.ts';
@@ -33,7 +33,7 @@ async function newClient() {
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
     window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
-    stopping: signal,
+    watch: workStreams(signal),
   });
   const clientOf = (account: string) => serviceClient(BatchesService, service, { id: account });
   const advance = (batch: string) => advanceBatch(database.orm, 'https://signpost.example', batch);

@@ -15,7 +15,7 @@ import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/fields/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import type { Database } from '../db/database.ts';
-import { type FollowedWork, isCompleted, type RequestWindow, watch } from '../jobs/progress.ts';
+import { type FollowedWork, isCompleted, type RequestWindow, type Watch } from '../jobs/progress.ts';
 import { schedule } from '../jobs/task.ts';
 import { BATCH_TASK } from './advance.ts';
 import { batchMessage } from './batch-message.ts';
@@ -36,10 +36,9 @@ export function batchesService(options: {
   platformUrl: string;
   isPlatformHost: IsPlatformHost;
   window: RequestWindow;
-  /** Aborts when the process begins to stop. */
-  stopping: AbortSignal;
+  watch: Watch;
 }): ServiceImpl<typeof BatchesService> {
-  const { database, cursors, platformUrl, window, stopping } = options;
+  const { database, cursors, platformUrl, window, watch } = options;
   const { orm, pool } = database;
   const followed = (accountId: string, id: string): FollowedWork<BatchEntity> => ({
     read: () => findBatch(orm.em.fork(), accountId, id),
@@ -73,8 +72,8 @@ export function batchesService(options: {
     getBatch: (request, context) => getBatch(database, platformUrl, accountOf(context).id, request),
     listBatches: (request, context) => listBatches(database, cursors, accountOf(context).id, request),
     async *watchBatch({ id }, context) {
-      const work = followed(accountOf(context).id, id);
-      for await (const batch of watch({ ...work, call: context.signal, stopping })) {
+      const { id: accountId } = accountOf(context);
+      for await (const batch of watch(accountId, followed(accountId, id), context.signal)) {
         yield { batch: batchMessage(batch) };
       }
     },

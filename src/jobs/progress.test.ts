@@ -3,7 +3,7 @@ import { createContextValues } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
-import { requestWindow, type Work, watch } from './progress.ts';
+import { type FollowedWork, requestWindow, type Work, workStreams } from './progress.ts';
 
 const CONNECTIONS = 8;
 
@@ -78,14 +78,12 @@ test('requests whose callers have left make room', async () => {
 });
 
 test('a stream of work that ends before the work is completed says why, unless its caller has left', async () => {
-  const watched = async (part: Partial<Parameters<typeof watch>[0]>) => {
-    const never = new AbortController().signal;
-    const read = async () => ({ position: 1 });
+  const never = new AbortController().signal;
+  const watched = async ({ call = never, stopping = never, ...part }: Partial<FollowedWork<Work>> & Signals) => {
+    const work = { read: async () => ({ position: 1 }), isOpen: async () => true, ...part };
     const seen: Work[] = [];
     try {
-      for await (const work of watch({ read, isOpen: async () => true, call: never, stopping: never, ...part })) {
-        seen.push(work);
-      }
+      for await (const each of workStreams(stopping)('a', work, call)) seen.push(each);
     } catch (error) {
       return [seen.length, readFailure(error).reason];
     }
@@ -96,6 +94,44 @@ test('a stream of work that ends before the work is completed says why, unless i
   expect(await watched({ call: AbortSignal.timeout(50) })).toEqual([1]);
   expect(await watched({ read: async () => ({ position: 1, completedAt: new Date() }) })).toEqual([1]);
 });
+
+test('an account has 50 open streams of work at a time; one that ended, failed or was left makes room', async () => {
+  const watch = workStreams(new AbortController().signal);
+  const work = { read: async (): Promise<Work> => ({ position: 1 }), isOpen: async () => true };
+  const begin = async (accountId: string, signal = new AbortController().signal, followed = work) => {
+    const stream = watch(accountId, followed, signal);
+    await stream.next();
+    return stream;
+  };
+  const refusal = () =>
+    begin('a').then(
+      () => 'open',
+      (error) => readFailure(error),
+    );
+  const full = {
+    reason: 'LIMIT_REACHED',
+    details: { limit: '50' },
+    message: 'Too many streams of this account are open; close some.',
+  };
+  const [left, failing] = [abortable(), { ...work, isOpen: () => Promise.reject(new Error('away')) }];
+  const leaving = await begin('a', left.signal);
+  const failed = await begin('a', undefined, failing);
+  const open = await Promise.all(Array.from({ length: 48 }, () => begin('a')));
+  expect(await refusal()).toMatchObject(full);
+  await begin('b');
+
+  left.abort();
+  await leaving.next();
+  await expect(failed.next()).rejects.toThrow('away');
+  await open[0]?.return(undefined);
+  for (let n = 0; n < 3; n++) expect(await refusal()).toBe('open');
+  expect(await refusal()).toMatchObject(full);
+});
+
+interface Signals {
+  call?: AbortSignal;
+  stopping?: AbortSignal;
+}
 
 function abortable() {
   const controller = new AbortController();

@@ -91,15 +91,45 @@ export function requestWindow(options: {
   };
 }
 
+/** Follows work of an account until it is completed, or until `call` aborts. `accountId`: UUID. */
+export type Watch = <Item extends Work>(
+  accountId: string,
+  work: FollowedWork<Item>,
+  call: AbortSignal,
+) => AsyncGenerator<Item>;
+
+/** Concurrent streams of an account in this process: each reads its work five times a second until it is completed. */
+const MOST_STREAMS = 50;
+
 /**
- * Yields the work now and whenever its position changes; ends after it is completed, or when `call` aborts. Fails with
- * STOPPING when the process begins to stop (`stopping`), since a stream that just ends looks completed, and with
- * NOT_FOUND once the account is closed.
+ * Streams that yield work now and whenever its position changes. Fail with STOPPING when the process begins to stop
+ * (`stopping`), since a stream that just ends looks completed, with NOT_FOUND once the account is closed, and with
+ * LIMIT_REACHED beyond `MOST_STREAMS`.
  */
-export async function* watch<Item extends Work>(
-  options: FollowedWork<Item> & { call: AbortSignal; stopping: AbortSignal },
+export function workStreams(stopping: AbortSignal): Watch {
+  const open = new Map<string, number>();
+  return async function* (accountId, work, call) {
+    const others = open.get(accountId) ?? 0;
+    if (others >= MOST_STREAMS) {
+      const limit = { limit: String(MOST_STREAMS) };
+      throw failure('LIMIT_REACHED', 'Too many streams of this account are open; close some.', limit);
+    }
+    open.set(accountId, others + 1);
+    try {
+      yield* follow(work, call, stopping);
+    } finally {
+      const left = (open.get(accountId) ?? 0) - 1;
+      if (left > 0) open.set(accountId, left);
+      else open.delete(accountId);
+    }
+  };
+}
+
+async function* follow<Item extends Work>(
+  { read, isOpen }: FollowedWork<Item>,
+  call: AbortSignal,
+  stopping: AbortSignal,
 ): AsyncGenerator<Item> {
-  const { read, isOpen, call, stopping } = options;
   const signal = AbortSignal.any([call, stopping]);
   let lastPosition = -1;
   while (!signal.aborted) {

@@ -15,7 +15,7 @@ import { targetOrFailure } from '../codes/fields/target-url.ts';
 import { findCode, lockCode } from '../codes/find-code.ts';
 import type { StoredTarget } from '../codes/target-versions.ts';
 import type { Database } from '../db/database.ts';
-import type { RequestWindow } from '../jobs/progress.ts';
+import type { RequestWindow, Watch } from '../jobs/progress.ts';
 import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
 import { targetChangeMethods } from './changes/methods.ts';
 import { policyOrFailure } from './policies.ts';
@@ -36,8 +36,7 @@ export function targetsService(options: {
   /** For lists sorted by ids, and for others. */
   readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
   readonly window: RequestWindow;
-  /** Aborts when the process begins to stop. */
-  readonly stopping: AbortSignal;
+  readonly watch: Watch;
 }): ServiceImpl<typeof TargetsService> {
   const { platformUrl, isPlatformHost, cursors } = options;
   const { pool } = options.database;

@@ -10,7 +10,7 @@ import { once } from '../../access/idempotency.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
-import { type FollowedWork, isCompleted, type RequestWindow, watch } from '../../jobs/progress.ts';
+import { type FollowedWork, isCompleted, type RequestWindow, type Watch } from '../../jobs/progress.ts';
 import { schedule } from '../../jobs/task.ts';
 import { TARGET_CHANGE_TASK } from './apply.ts';
 import type { TargetChangeEntity } from './entities.ts';
@@ -33,10 +33,9 @@ export function targetChangeMethods(options: {
   readonly isPlatformHost: IsPlatformHost;
   readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
   readonly window: RequestWindow;
-  /** Aborts when the process begins to stop. */
-  readonly stopping: AbortSignal;
+  readonly watch: Watch;
 }): Methods {
-  const { database, cursors, window, stopping } = options;
+  const { database, cursors, window, watch } = options;
   const { orm, pool } = database;
   const followed = (accountId: string, id: string): FollowedWork<TargetChangeEntity> => ({
     read: () => findChange(orm.em.fork(), accountId, id),
@@ -71,8 +70,8 @@ export function targetChangeMethods(options: {
     getTargetChange: (request, context) => getTargetChange(database, cursors.byName, accountOf(context).id, request),
     listTargetChanges: (request, context) => listTargetChanges(database, cursors.byId, accountOf(context).id, request),
     async *watchTargetChange({ id }, context) {
-      const work = followed(accountOf(context).id, id);
-      for await (const change of watch({ ...work, call: context.signal, stopping })) {
+      const { id: accountId } = accountOf(context);
+      for await (const change of watch(accountId, followed(accountId, id), context.signal)) {
         yield { change: changeMessage(change) };
       }
     },

@@ -804,7 +804,8 @@ export const BatchesService: GenService<{
   },
   /**
    * Streams the batch now and whenever its counts change; ends after the message in which it is completed. Errors:
-   * `not_found`, also once the account is closed; `unavailable` when the core stops.
+   * `not_found`, also once the account is closed; `resource_exhausted` LIMIT_REACHED while 50 such streams of the account
+   * are open; `unavailable` when the core stops.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.WatchBatch
    */
