@@ -55,9 +55,9 @@ export type Caller =
  */
 export const callerKey = createContextKey<Caller>({ kind: 'anyone' }, { description: 'caller' });
 
-/** The key by which queues are fair: the UUID of the account that a caller acts for, or else the kind of caller. */
-export function fairnessKey(caller: Caller): string {
-  return (caller.kind === 'anyone' ? undefined : caller.account?.id) ?? caller.kind;
+/** The key by which queues are fair: the UUID of the account that a caller acts for, or else `other`. */
+export function fairnessKey(caller: Caller, other: string = caller.kind): string {
+  return (caller.kind === 'anyone' ? undefined : caller.account?.id) ?? other;
 }
 
 /** The account that a call acts for; fails with UNAUTHENTICATED without one. */

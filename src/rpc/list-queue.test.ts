@@ -1,18 +1,21 @@
 import { createClient, createRouterTransport, type Interceptor } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
+import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { type Account, callerKey } from '../access/caller.ts';
 import { limitLists } from './list-queue.ts';
 
 const OTHERS = ['b', 'c', 'd'];
 
-/** A server, and calls to it as one of several accounts. `begun`: the account of each list that was begun, in order. */
+/** A server, and calls to it as one of several accounts, or without one. `begun`: the account of each list that was begun, in order. */
 function serveLists(list: () => Promise<unknown>) {
   const begun: (string | null)[] = [];
   const asAccount: Interceptor = (next) => (request) => {
-    const account = { id: request.header.get('account') ?? '' } as Account;
-    request.contextValues.set(callerKey, { kind: 'service', account, actor: 'a test' });
+    const id = request.header.get('account');
+    const account = id === null ? {} : { account: { id } as Account };
+    request.contextValues.set(callerKey, { kind: 'service', ...account, actor: 'a test' });
     return next(request);
   };
   const begin = async (header: Headers) => {
@@ -26,6 +29,8 @@ function serveLists(list: () => Promise<unknown>) {
         listCodes: (_, { requestHeader }) => begin(requestHeader),
         getCode: () => ({}),
       });
+      router.service(AccountsService, { listEndedSessions: () => ({}) });
+      router.service(ScansService, { auditScans: (_, { requestHeader }) => begin(requestHeader) });
       router.service(AnalyticsService, {
         getScanReport: (_, { requestHeader }) => begin(requestHeader),
         async *exportScans(_, { requestHeader }) {
@@ -44,6 +49,8 @@ function serveLists(list: () => Promise<unknown>) {
     async export(account: string) {
       for await (const _ of analytics.exportScans({}, as(account)));
     },
+    audit: () => createClient(ScansService, transport).auditScans({}),
+    listEndedSessions: () => createClient(AccountsService, transport).listEndedSessions({}),
     getCode: (account: string) => codes.getCode({}, as(account)),
   };
 }
@@ -58,6 +65,16 @@ test('however many lists, reports and exports an account asks for, two run at a 
   end();
   await Promise.all([...many.flat(), ...others]);
   expect(served.begun).toHaveLength(50 + 50 + 3 * 50 + OTHERS.length);
+});
+
+test('two calls of each method without an account run at a time, and hold up none of another one', async () => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const served = serveLists(() => ended);
+  const audits = Array.from({ length: 3 }, () => served.audit());
+  await served.listEndedSessions();
+  expect(served.begun).toEqual([null, null]);
+  end();
+  await Promise.all(audits);
 });
 
 test('one iteration of the event loop answers two lists of an account', async () => {

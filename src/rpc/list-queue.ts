@@ -14,14 +14,15 @@ import { eachInTurn } from './each-in-turn.ts';
 const LISTS = { concurrency: 8, concurrencyPerCaller: 2, maxWaiting: 2_000, items: 'lists' };
 
 /**
- * Limits concurrent calls whose answers may be large, and the messages of such streams. The queue is fair by account; it must
- * run after admission.
+ * Limits concurrent calls whose answers may be large, and the messages of such streams. The queue is fair by account, and by
+ * method for calls without one: audits of scans, which take minutes, must not hold up the sessions of the dashboard. It must run
+ * after admission.
  */
 export function limitLists(): Interceptor {
   const queue = fairQueue(LISTS);
   return (next) => (request) => {
     if (!returnsList(request.method)) return next(request);
-    const caller = fairnessKey(request.contextValues.get(callerKey));
+    const caller = fairnessKey(request.contextValues.get(callerKey), request.method.name);
     /** Resolves with the work; its turn lasts until the servers have serialized the result, in the same iteration. */
     const inTurn = <Result>(work: () => Promise<Result>) =>
       new Promise<Result>((resolve, reject) => {

@@ -22,8 +22,8 @@ export function scansService({
   readonly archiveFolder: string;
 }): ServiceImpl<typeof ScansService> {
   return {
-    async auditScans(request) {
-      const { ledger, rows, archived, counted, differences } = await auditScans(database, parseWindow(request));
+    async auditScans(request, { signal }) {
+      const { ledger, rows, archived, counted, differences } = await auditScans(database, parseWindow(request), signal);
       const waiting = await waitingRecords(database.pool, log);
       return {
         answered: BigInt(ledger.answered),

@@ -1,4 +1,4 @@
-import { run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { type Connection, run, statement, transaction, withConnection } from '../../../common/postgres/sql.ts';
 import type { Database } from '../../db/database.ts';
 import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
@@ -179,12 +179,37 @@ const compare = statement<
 
 /**
  * Compares recorded scans with the counters of the days from `from` to `to` (ms since 1970, both included), these with
- * the counters of accounts and of weeks, and every code's total with its days.
+ * the counters of accounts and of weeks, and every code's total with its days. Ends with an error when `signal` aborts.
  */
-export function auditScans({ pool }: Database, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
-  return transaction(pool, async (tx) => {
-    // Recorders keep running, so everything is read from one snapshot.
-    await tx.query('set transaction isolation level repeatable read, read only');
+export function auditScans(
+  { pool }: Database,
+  { from, to }: { from: number; to: number },
+  signal?: AbortSignal,
+): Promise<ScanAudit> {
+  return withConnection(pool, async (connection) => {
+    const close = () => {
+      connection.markBroken(new Error('the caller of an audit has gone'));
+      connection.client.end().catch(() => undefined);
+    };
+    signal?.addEventListener('abort', close);
+    try {
+      signal?.throwIfAborted();
+      return await readAudit(connection, { from, to });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', close);
+    }
+  });
+}
+
+function readAudit(connection: Connection, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
+  return transaction(connection, async (tx) => {
+    // Recorders keep running, so everything is read from one snapshot. Postgres looks for a closed connection only if it is told to.
+    await tx.query(
+      `set transaction isolation level repeatable read, read only; set local client_connection_check_interval = '1s'`,
+    );
     const rows = await run(tx, compare, [dayOf(from), dayOf(to)]);
     return {
       ledger: await readLedger(tx, { from, to }),

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
@@ -140,6 +141,26 @@ test('waiting records are those after the last processed offset of each partitio
   expect(await waitingRecords(database.pool, log('another'))).toBe(50 + 8 + 2);
   await handle([at(3, 0n), at(3, 1n)], 0n, 'another');
   expect(await waitingRecords(database.pool, log('another'))).toBe(48 + 8 + 2);
+});
+
+test('an audit ends, also in Postgres, when its caller has gone', async () => {
+  const at = anotherDay();
+  const caller = new AbortController();
+  const inPostgres = async () => {
+    const { rows } = await database.pool.query(
+      `select from pg_stat_activity where datname = current_database() and query like 'with archived%' and state = 'active'`,
+    );
+    return rows.length;
+  };
+  await transaction(database.pool, async (tx) => {
+    // The audit waits for this.
+    await tx.query('lock table scan_totals');
+    const audit = auditScans(database, { from: at, to: at }, caller.signal);
+    await expect.poll(inPostgres).toBe(1);
+    caller.abort();
+    await expect(audit).rejects.toThrow('aborted');
+    await expect.poll(inPostgres, { timeout: 10_000 }).toBe(0);
+  });
 });
 
 test('the audit finds a manipulated counter', async () => {
