@@ -34,13 +34,13 @@ beforeEach(async () => {
   account = await newAccount();
 });
 
-function startDelivering(limits: DelivererOptions['limits'] = {}, over = pool) {
+function startDelivering(limits: DelivererOptions['limits'] = {}, over = pool, log = logger) {
   const deliverer = startDeliverer({
     pool: over,
     notifications,
     seal,
     connect: unguardedConnect(),
-    logger,
+    logger: log,
     limits: { graceMs: 50, ...limits },
   });
   onTestFinished(() => deliverer.stop());
@@ -579,6 +579,28 @@ test('an endpoint whose secret cannot be decrypted gets nothing until it is rota
   await untilSucceeded(unreadable.id, 1);
   const [{ body, headers } = { body: '', headers: {} }] = unreadable.received;
   expect(() => new Webhook(secret).verify(body, headers as Record<string, string>)).not.toThrow();
+});
+
+test('once its secret cannot be decrypted, an endpoint gets nothing more of what was fetched for it', async () => {
+  const { promise: answer, resolve: respond } = Promise.withResolvers<void>();
+  const endpoint = await addEndpoint((_, response) => answer.then(() => void response.writeHead(204).end()));
+  await fanOutEvents(20);
+  const logged = vi.fn();
+  startDelivering({ requestsPerEndpoint: 1, leaseMs: 300 }, pool, pino({}, { write: logged }));
+  await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), EVENTUALLY);
+  await pool.query('update webhook_endpoints set secret = $1', [Buffer.alloc(60, 7)]);
+  await vi.waitFor(
+    () => expect(logged).toHaveBeenCalledWith(expect.stringContaining('can’t be decrypted')),
+    EVENTUALLY,
+  );
+  respond();
+  await untilSucceeded(endpoint.id, 1);
+  const other = await addEndpoint(ACCEPT);
+  await fanOutEvents(1);
+  await untilSucceeded(other.id, 1);
+  expect(endpoint.received.map(({ headers }) => headers['webhook-signature'])).toEqual([expect.stringMatching(/^v1,/)]);
+  const statuses = (await listDeliveries(endpoint.id)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === DeliveryStatus.PENDING)).toHaveLength(20);
 });
 
 test('removing, disabling, enabling, testing and resending during deliveries causes no deadlocks', async () => {

@@ -109,8 +109,11 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
         leased.set(row.id, { ...state, queued: [], fetched: new FetchedDeliveries(), inFlight: 0, lastActiveAt: now });
       else {
         Object.assign(known, state);
-        // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events.
-        if (isThrottled(row)) for (const { id } of known.queued.splice(0)) known.fetched.delete(id);
+        // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events. Without
+        // secrets it would be sent unsigned.
+        if (isThrottled(row) || known.secrets.length === 0) {
+          for (const { id } of known.queued.splice(0)) known.fetched.delete(id);
+        }
       }
     },
     remove(id: string) {
