@@ -206,7 +206,9 @@ describe('endpoints', () => {
     ]) {
       expect(await rejection(call)).toMatch(/^INVALID_FIELD events: /);
     }
-    expect(await rejection(webhooks.resendFailed({ endpointId: id }))).toMatch(/^INVALID_FIELD since: /);
+    for (const since of [{}, { since: { seconds: -6_200_000_000_000n } }]) {
+      expect(await rejection(webhooks.resendFailed({ endpointId: id, ...since }))).toMatch(/^INVALID_FIELD since: /);
+    }
     expect((await webhooks.listEndpoints({})).endpoints).toMatchObject([{ id, url: URL, events: ['qr.created'] }]);
     expect(await auditLog()).toHaveLength(1);
   });

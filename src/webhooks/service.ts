@@ -1,10 +1,10 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { instantOrFailure } from '../../common/contract/instants.ts';
 import { pageById } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import type { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -144,9 +144,7 @@ export function webhooksService({
       return { delivery: await changeLocked(context, delivery.endpointId, send, encodeId('dlv', delivery.id)) };
     },
     async resendFailed(request, context) {
-      // Validation has ensured that `since` is set; it may still be outside the range of Date.
-      const since = request.since ? timestampDate(request.since) : new Date();
-      if (Number.isNaN(since.getTime())) throw failure('INVALID_FIELD', 'since: must be a time.');
+      const since = instantOrFailure('since', request.since) ?? new Date();
       return changeLocked(context, endpointUuid(request.endpointId), (em, endpoint, accountId) =>
         resendFailed(connectionOf(em), accountId, expectEnabled(endpoint, 'endpoint_id: this endpoint').id, since),
       );
