@@ -74,11 +74,22 @@ test('addresses resolve to the platform when all of them are the platform’s', 
   expect(await check('live')).toMatchObject({ resolves: true, problem: '' });
   dns.set(hostname, 'AAAA', '2001:db8::10');
   expect(await check('live')).toMatchObject({ resolves: true });
-  dns.set(hostname, 'AAAA', '2001:db8::10', '2001:db8::66');
+  dns.set(hostname, 'AAAA', '2001:db8::10', '2606:4700::66');
   expect(await check('live')).toMatchObject({
     resolves: false,
-    problem: `${hostname} resolves to 2001:db8::66. Make ${hostname} a CNAME for sign.example, or give it only the addresses 192.0.2.10, 2001:DB8:0::10.`,
+    problem: `${hostname} resolves to 2606:4700::66. Make ${hostname} a CNAME for sign.example, or give it only the addresses 192.0.2.10, 2001:DB8:0::10.`,
   });
+});
+
+test('a problem does not name the addresses that a name in the operator’s network has', async () => {
+  dns.set(hostname, 'A', '10.0.3.7', '169.254.169.254');
+  dns.set(hostname, 'AAAA', 'fd00::7');
+  const beginning = async () => (await check('live')).problem.split('. Make')[0];
+  expect(await beginning()).toBe(`${hostname} resolves to an address that is not public`);
+  dns.set(hostname, 'AAAA', '2606:4700::66', '2606:4700::67', '::1');
+  expect(await beginning()).toBe(
+    `${hostname} resolves to 2606:4700::66, 2606:4700::67 and an address that is not public`,
+  );
 });
 
 test('failing and silent resolvers reject with ResolversUnavailable', async () => {

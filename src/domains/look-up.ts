@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 import type { DomainStateName } from '../../common/contract/names.ts';
+import { isPublicAddress } from '../../common/runtime/public-address.ts';
 import { type DomainEntity, txtName, txtValue } from './domain.ts';
 import { DOMAIN_PROBLEMS } from './problems.ts';
 
@@ -97,7 +98,9 @@ async function addressProblem(resolver: Resolver, hostname: string, platform: Pl
   for (const address of platform.addresses) platformAddresses.addAddress(address, familyOf(address));
   // A single foreign address fails the scans of all clients that pick it.
   const foreign = addresses.filter((address) => !platformAddresses.check(address, familyOf(address)));
-  return foreign.length === 0 ? '' : DOMAIN_PROBLEMS.foreignAddresses(hostname, foreign.slice(0, 4), remedy);
+  if (foreign.length === 0) return '';
+  const shown = foreign.filter(isPublicAddress);
+  return DOMAIN_PROBLEMS.foreignAddresses(hostname, shown.slice(0, 4), shown.length < foreign.length, remedy);
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { failure } from '../../../common/contract/errors.ts';
-import { isPublicAddress } from '../public-address.ts';
+import { isPublicAddress } from '../../../common/runtime/public-address.ts';
 
 /** Longest URL, in characters. */
 const MAX_CHARACTERS = 2_048;

@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { isPublicAddress } from '../public-address.ts';
+import { isPublicAddress } from '../../../common/runtime/public-address.ts';
 import { acceptContinue } from './accept-continue.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -15,11 +15,15 @@ test('every problem of a domain is put in German, with its names', () => {
     otherAccount,
     ...[byName, byAddress].flatMap((each) => [
       noAddress(host, each),
-      foreignAddresses(host, ['203.0.113.1', '::7'], each),
+      foreignAddresses(host, [], true, each),
+      foreignAddresses(host, ['203.0.113.1', '::7'], true, each),
+      foreignAddresses(host, ['203.0.113.1', '::7'], false, each),
     ]),
   ].map(coreSentence);
   for (const sentence of german) expect(sentence).not.toMatch(ENGLISH);
   expect(german[1]).toBe(`Der TXT-Eintrag bei _signpost.${host} enthält nicht signpost-verify=1.`);
+  expect(german.at(-3)).toContain(`${host} führt zu einer nicht öffentlichen Adresse. `);
+  expect(german.at(-2)).toContain(`${host} führt zu 203.0.113.1, ::7 und einer nicht öffentlichen Adresse. `);
   expect(german.at(-1)).toBe(
     `${host} führt zu 203.0.113.1, ::7. Machen Sie ${host} zu einem CNAME für sign.example, oder geben Sie ihm nur die Adressen 192.0.2.10, ::10.`,
   );

@@ -7,6 +7,8 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
     'Ein anderes Konto hat diesen Hostnamen nachgewiesen und muss ihn zuerst entfernen.',
   ],
   [/^(\S+) has no address yet\. /, '$1 hat noch keine Adresse. '],
+  [/ and an address that is not public(?=\. Make )/, ' und einer nicht öffentlichen Adresse'],
+  [/an address that is not public(?=\. Make )/, 'einer nicht öffentlichen Adresse'],
   [/^(\S+) resolves to (.+?)\. (?=Make )/, '$1 führt zu $2. '],
   [/Make (\S+) a CNAME for ([^\s,]+)\.$/, 'Machen Sie $1 zu einem CNAME für $2.'],
   [
