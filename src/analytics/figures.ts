@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { FiguresSchema } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
-import { dayFigures, type FigureQuery, hourFigures } from '../scans/reports/scan-figures.ts';
+import { dayFigures, type FigureQuery, hourFigures, isWholeDays } from '../scans/reports/scan-figures.ts';
 import { targetShares } from '../scans/reports/target-shares.ts';
 
 /** Reads the scans and visitors of a window by day or hour, with their breakdowns; those of a single code also by target. */
@@ -11,10 +11,11 @@ export async function figuresOf(
   query: FigureQuery,
   by: 'days' | 'hours',
 ): Promise<MessageInitShape<typeof FiguresSchema>> {
+  const brokenDownBy = isWholeDays(query) ? 'days' : by;
   const [intervals, breakdowns, targets] = await Promise.all([
     by === 'days' ? dayFigures(on, query) : hourFigures(on, query),
-    by === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query),
-    query.codes?.name === 'code' ? targetShares(on, query.codes.id, query, by) : [],
+    brokenDownBy === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query),
+    query.codes?.name === 'code' ? targetShares(on, query.codes.id, query, brokenDownBy) : [],
   ]);
   return {
     scans: intervals.reduce((sum, { scans }) => sum + scans, 0n),

@@ -5,6 +5,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
+import { lastDays } from '../../dashboard/app/routes/overview/windows.ts';
 import {
   AnalyticsService,
   type Figures,
@@ -303,6 +305,15 @@ test('a report covers a code, a group of codes or the whole account, and never a
   expect(values).toContain(folder);
   expect(values.filter((value) => String(value).includes(b.codeId))).toEqual([]);
 
+  // What the dashboard asks for once a minute is read from counters only.
+  query.mockClear();
+  const twoDays = await client.getScanReport({ ...lastDays(2), granularity: Granularity.HOUR });
+  expect([twoDays.figures?.scans, twoDays.figures?.intervals.length]).toEqual([4n, 48]);
+  expectCompleteBreakdowns(twoDays.figures);
+  const texts = query.mock.calls.map(([call]) => (call as { readonly text?: string }).text ?? '');
+  expect(texts.join()).toContain('scan_hours');
+  expect(texts.filter((text) => /\b(from|join) scans\b/.test(text))).toEqual([]);
+
   const top = await client.listTopCodes({ ...window, limit: 2 });
   expect(top.codes.map(({ codeId, scans }) => [codeId, scans])).toEqual([
     [idOf(a), 2n],
@@ -322,6 +333,18 @@ test('windows that are too long or reversed are rejected', async () => {
   expect(await outcome(32, Granularity.HOUR)).toBe('accepted');
   expect(await outcome(33.1, Granularity.HOUR)).toBe('to: the window is limited to 32 days by hour.');
   expect(await outcome(0.5, Granularity.DAY)).toBe('to: must not be before `from`, nor after the year 9999.');
+  const end = Date.UTC(10_000, 0) - 1;
+  for (const [length, granularity] of [
+    [10 * DAY_MS, Granularity.DAY],
+    [HOUR_MS, Granularity.HOUR],
+  ] as const) {
+    const { figures } = await client.getScanReport({
+      from: timestampFromMs(end - length),
+      to: timestampFromMs(end),
+      granularity,
+    });
+    expect(figures?.intervals.at(-1)?.start).toContain('9999-12-31');
+  }
   const early = client.listTopCodes({ from: timestampFromMs(-1), to: timestampFromMs(0) });
   await expect(early).rejects.toThrow('from: must be in the years 1970 to 9999.');
 });
@@ -375,7 +398,16 @@ test('an archived month can be reported by whole days; its partial days and sing
   const day = Math.floor(noon / DAY_MS) * DAY_MS;
   const before = await report(day, day + DAY_MS - 1);
   expect(before.figures).toMatchObject({ scans: 2n });
-  await archiveMonths(database.pool, { hotMonths: 1, to: 'table', folder: '' }, Date.now());
+  const pool: Queryable = database.pool;
+  const query = pool.query.bind(pool);
+  const archivesFirst = vi.spyOn(pool, 'query').mockImplementation(async (prepared) => {
+    if (prepared.name === 'scans_read_values_by_hour_code') {
+      archivesFirst.mockRestore();
+      await archiveMonths(database.pool, { hotMonths: 1, to: 'table', folder: '' }, Date.now());
+    }
+    return query(prepared);
+  });
+  expect(await report(day, noon).catch(readFailure)).toMatchObject({ reason: 'INVALID_FIELD' });
   expect(await report(day, day + DAY_MS - 1)).toEqual(before);
   for (const [from, to] of [
     [noon, day + DAY_MS - 1],

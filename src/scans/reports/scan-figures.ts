@@ -81,6 +81,11 @@ export async function hourFigures(on: Queryable, query: FigureQuery): Promise<In
   );
 }
 
+/** Whether a window of hours consists of whole days. */
+export function isWholeDays({ from, to }: Pick<FigureQuery, 'from' | 'to'>): boolean {
+  return from % DAY_MS === 0 && (to + HOUR_MS) % DAY_MS === 0;
+}
+
 /**
  * The whole days of a window of hours, first and last, and the hours before and after them, each from and until; for
  * parameters of statements that read whole days from their counters and the rest from the scans.

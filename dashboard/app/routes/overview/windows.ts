@@ -2,8 +2,7 @@ import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { serverNow } from '../../data/clock.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+const DAY_MS = 86_400_000;
 
 /** The window of a report; its days and hours are in UTC. */
 export interface Window {
@@ -11,11 +10,10 @@ export interface Window {
   readonly to: Timestamp;
 }
 
-/** The last `days` days, today included. It stays the same during an hour, so that what was loaded for it is found. */
+/** The last `days` days and the rest of today: cores have counted whole days, and would count the scans of others one by one. */
 export function lastDays(days: number, now = serverNow()): Window {
-  const hour = now - (now % HOUR_MS);
-  const today = hour - (hour % DAY_MS);
-  return { from: timestampFromMs(today - (days - 1) * DAY_MS), to: timestampFromMs(hour) };
+  const today = now - (now % DAY_MS);
+  return { from: timestampFromMs(today - (days - 1) * DAY_MS), to: timestampFromMs(today + DAY_MS - 1) };
 }
 
 /** Scans of today compared with yesterday's. */
@@ -29,9 +27,9 @@ export interface Today {
 }
 
 /** Compares today with yesterday in a report by hour on `lastDays(2)`. */
-export function compareToday(intervals: readonly Interval[]): Today {
+export function compareToday(intervals: readonly Interval[], now = serverNow()): Today {
   const [yesterday, today] = [intervals.slice(0, 24), intervals.slice(24)];
-  const hours = Math.max(0, today.length - 1);
+  const hours = new Date(now).getUTCHours();
   return {
     scans: scansOf(today),
     hours,
