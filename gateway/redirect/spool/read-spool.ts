@@ -14,7 +14,7 @@ export interface SpoolReader {
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
   depth(): number;
-  /** When the oldest segment with bytes that were not acknowledged began, in ms since 1970; undefined if there is none. */
+  /** When the oldest bytes that were not acknowledged were written, at the earliest, in ms since 1970; undefined if there are none. */
   waitingSince(): number | undefined;
 }
 
@@ -38,6 +38,12 @@ export function readSpool(
   /** The current segment, and how many of its bytes were acknowledged. */
   let name = '';
   let done = 0;
+  /** When all bytes of the current segment were last acknowledged, in ms since 1970; 0 if they never were. */
+  let caughtUp = 0;
+  /** Sealed segments to be read, oldest first; the folder is listed again once they are. */
+  let waiting: Segment[] = [];
+  /** The sizes of sealed segments, which don't change any more. */
+  const sizes = new Map<string, number>();
   let depth = 0;
   /** Completed segments that can't be removed. */
   const stuck = new Set<string>();
@@ -46,6 +52,14 @@ export function readSpool(
 
   function isNext({ name }: Segment): boolean {
     return !stuck.has(name) && (unreadable.get(name) ?? 0) <= performance.now();
+  }
+
+  function nextSegment(): Segment | undefined {
+    const known = waiting.find(isNext);
+    if (known) return known;
+    const segments = segmentsIn(folder);
+    waiting = segments.filter(({ sealed }) => sealed);
+    return segments.find(isNext);
   }
 
   function read(segment: Segment): Frames {
@@ -57,6 +71,8 @@ export function readSpool(
   }
 
   function remove(segment: Segment): void {
+    waiting.splice(waiting.indexOf(segment), 1);
+    sizes.delete(segment.name);
     try {
       take(segment.path);
     } catch (error) {
@@ -65,24 +81,30 @@ export function readSpool(
     }
   }
 
+  function sizeOf(segment: Segment): number {
+    const size = sizes.get(segment.name) ?? statSync(segment.path, { throwIfNoEntry: false })?.size;
+    if (segment.sealed && size !== undefined) sizes.set(segment.name, size);
+    return size ?? 0;
+  }
+
   /** The number of bytes of a segment that are still to be published. */
   function waitingIn(segment: Segment): number {
     if (stuck.has(segment.name)) return 0;
-    const size = statSync(segment.path, { throwIfNoEntry: false })?.size ?? 0;
-    return Math.max(0, size - (segment.name === name ? done : 0));
+    return Math.max(0, sizeOf(segment) - (segment.name === name ? done : 0));
   }
 
   return {
     next() {
       for (;;) {
         // Its state is determined before reading: an open segment may grow while it is read, and then be sealed.
-        const segment = segmentsIn(folder).find(isNext);
+        const segment = nextSegment();
         if (!segment) return undefined;
-        if (segment.name !== name) [name, done] = [segment.name, 0];
+        if (segment.name !== name) [name, done, caughtUp] = [segment.name, 0, 0];
         let frames: Frames;
         try {
           frames = read(segment);
         } catch (error) {
+          waiting = [];
           // It was sealed, and so renamed, in the meantime.
           if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
           unreadable.set(segment.name, performance.now() + UNREADABLE_MS);
@@ -100,7 +122,10 @@ export function readSpool(
         }
         if (frames.read > 0) done += frames.read;
         else if (segment.sealed) remove(segment);
-        else return undefined;
+        else {
+          caughtUp = Date.now();
+          return undefined;
+        }
       }
     },
     isForgotten: (segment, bytes) => segment === name && bytes <= done,
@@ -114,8 +139,8 @@ export function readSpool(
     },
     waitingSince() {
       try {
-        const waiting = segmentsIn(folder).find((segment) => waitingIn(segment) > 0);
-        return waiting && startOf(waiting);
+        const oldest = segmentsIn(folder).find((segment) => waitingIn(segment) > 0);
+        return oldest && Math.max(startOf(oldest), oldest.name === name ? caughtUp : 0);
       } catch {
         // `next` reports it.
         return undefined;

@@ -20,6 +20,8 @@ import { type WatchedFolder, watchFolder } from './watch-folder.ts';
 /** Publishes the scans in the spools to the log. */
 export interface Shipper {
   status(): ShipperStatus;
+  /** The number of scans published since the start. */
+  shipped(): number;
   /** When the oldest scan on disk was written, at the earliest, in ms since 1970; undefined if none waits. */
   waitingSince(): number | undefined;
   /** Publishes frames that are in no spool; rejects while the log is unavailable. */
@@ -187,6 +189,7 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       const depth = [...spools.values()].reduce((sum, { reader }) => sum + reader.depth(), 0);
       return { shipped, depth, failing: failures > 0 || unreadable.size > 0 };
     },
+    shipped: () => shipped,
     waitingSince() {
       const starts = [...spools.values()].flatMap(({ reader }) => reader.waitingSince() ?? []);
       return starts.length === 0 ? undefined : Math.min(...starts);

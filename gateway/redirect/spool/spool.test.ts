@@ -1,4 +1,4 @@
-import {
+import fs, {
   appendFileSync,
   existsSync,
   mkdirSync,
@@ -9,16 +9,18 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { frame } from './frame.fixture.ts';
 import { readFrames } from './frames.ts';
 import { readSpool, type SpoolReader } from './read-spool.ts';
 import { sealOrphan } from './segments.ts';
 import { openSpool, type Spool, type SpoolOptions } from './spool.ts';
+import { syncSpool } from './sync-spool.ts';
 
 const logger = pino({ level: 'silent' });
 const EVENTUALLY = { timeout: 10_000, interval: 20 };
@@ -158,11 +160,68 @@ test('a reader concurrent with the writer neither misses nor repeats anything, w
   expect([...taken, ...takeAll(reader)]).toEqual(texts);
 });
 
-test('an old open segment is sealed, so that no scans remain in it', async () => {
+test('an old open segment is sealed, so that no scans remain in it, unless the one before it still waits', async () => {
+  const waiting = join(folder, '..', 'waiting');
+  const other = openSpool({ folder: waiting, logger, offer: () => {} });
+  onTestFinished(() => other.close(0));
+  // Enough for a segment of their own.
+  await append(other, ...Array.from({ length: 600 }, () => 'x'.repeat(16_000)));
+  await append(other, 'last');
+  expect(readdirSync(waiting)).toHaveLength(2);
+
   await append(open(), 'a scan');
   expect(takeAll()).toEqual(['a scan']);
   expect(segments()).toHaveLength(1);
   await expect.poll(() => takeAll().concat(segments()), { timeout: 15_000, interval: 500 }).toEqual([]);
+  const [first, last] = readdirSync(waiting).sort();
+  expect([first, last]).toEqual([expect.stringContaining('.scans'), expect.stringContaining('.open')]);
+  expect(takeAll(readSpool(waiting, logger)).at(-1)).toBe('last');
+  await expect
+    .poll(() => takeAll(readSpool(waiting, logger)).concat(readdirSync(waiting)), { timeout: 15_000, interval: 500 })
+    .toEqual([]);
+});
+
+test('the work for waiting segments is proportional to their number', async () => {
+  const count = 50;
+  mkdirSync(folder);
+  for (let nth = 1; nth <= count; nth++) {
+    writeFileSync(join(folder, `${String(nth).padStart(15, '0')}.scans`), frame(Buffer.from(`${nth}`)));
+  }
+  const stats = vi.spyOn(fs, 'statSync');
+  const listings = vi.spyOn(fs, 'readdirSync');
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+  const reader = readSpool(folder, logger);
+  const sync = syncSpool(folder, reader.isForgotten);
+  for (let tick = 0; tick < 10; tick++) {
+    expect(reader.depth()).toBeGreaterThan(0);
+    await sync();
+  }
+  // One for the depth and two for syncing each.
+  expect(stats).toHaveBeenCalledTimes(3 * count);
+  listings.mockClear();
+  expect(takeAll(reader)).toHaveLength(count);
+  expect(listings).toHaveBeenCalledTimes(2);
+  expect(reader.depth()).toBe(0);
+});
+
+test('a scan has waited since the others were acknowledged, at most, however old their segment is', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  const spool = open();
+  await append(spool, 'one');
+  vi.setSystemTime(2_000_000);
+  const reader = readSpool(folder, logger);
+  expect(reader.waitingSince()).toBe(1_000_000);
+  expect(takeAll(reader)).toEqual(['one']);
+  await append(spool, 'two');
+  vi.setSystemTime(3_000_000);
+  expect(reader.waitingSince()).toBe(2_000_000);
+  expect(takeAll(reader)).toEqual(['two']);
+  expect(reader.waitingSince()).toBeUndefined();
 });
 
 test('a torn last frame and a corrupt one cost no other frame', async () => {

@@ -1,11 +1,11 @@
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { onTicks } from '../../../common/runtime/ticks.ts';
 import { diskErrorName } from './disk-error.ts';
 import { frameBytes, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
-import { newSegment, type Segment, sealSegment } from './segments.ts';
+import { newSegment, type Segment, sealedPath, sealSegment } from './segments.ts';
 
 /** A buffer on disk for scans that were answered but not yet published; it survives the process. */
 export interface Spool {
@@ -38,7 +38,10 @@ export interface SpoolOptions {
 }
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
-/** A segment of this age is sealed: published scans stay on disk until their segment is sealed, and can then be removed. */
+/**
+ * A segment of this age is sealed: published scans stay on disk until their segment is sealed, and can then be removed. While
+ * the one before it still waits for the log, it is sealed by its size only: otherwise a long outage leaves thousands of them.
+ */
 const SEGMENT_MS = 10_000;
 /** The initial buffer size for the scans of one event loop iteration; it grows on demand. */
 const BUFFER_BYTES = 256 * 1024;
@@ -52,6 +55,8 @@ const RETRY_MS = 1_000;
 export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   let last = '';
   let open: (Segment & { fd: number; size: number; since: number }) | undefined;
+  /** The path of the segment that was sealed last. */
+  let sealed = '';
   /** The frames of this event loop iteration, in the first `filled` bytes, and their callbacks. */
   let buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   let filled = 0;
@@ -70,6 +75,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   function seal(): void {
     if (!open) return;
     const { fd, name } = open;
+    sealed = sealedPath(open);
     open = undefined;
     closeSync(fd);
     sealSegment(folder, name);
@@ -132,7 +138,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   function maintain(): void {
     if (failing !== undefined) {
       if (!tryWriteAll(Buffer.alloc(0))) held.offer();
-    } else if (open && performance.now() - open.since >= SEGMENT_MS) {
+    } else if (open && performance.now() - open.since >= SEGMENT_MS && !existsSync(sealed)) {
       try {
         seal();
       } catch (error) {

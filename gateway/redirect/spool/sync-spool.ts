@@ -7,7 +7,11 @@ import { segmentsIn } from './segments.ts';
 interface SyncedSegment {
   readonly size: number;
   readonly synced: number;
+  /** Whether nothing of it is left to be synced, now or later. */
+  readonly isComplete: boolean;
 }
+
+const NEW: SyncedSegment = { size: 0, synced: 0, isComplete: false };
 
 /**
  * Returns a function that syncs to disk what a spool contained at the previous call, so that a power cut costs at most the
@@ -18,9 +22,13 @@ export function syncSpool(folder: string, isDone: (segment: string, bytes: numbe
   let previous = new Map<string, SyncedSegment>();
   return async () => {
     const now = new Map<string, SyncedSegment>();
-    for (const { name, path } of segmentsIn(folder)) {
+    for (const { name, path, sealed } of segmentsIn(folder)) {
+      const before = previous.get(name) ?? NEW;
+      if (before.isComplete) {
+        now.set(name, before);
+        continue;
+      }
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-      const before = previous.get(name) ?? { size: 0, synced: 0 };
       const isDue = before.size > before.synced && !isDone(name, before.size);
       const isSynced = isDue && (await sync(path));
       if (isSynced && before.synced === 0) {
@@ -28,7 +36,8 @@ export function syncSpool(folder: string, isDone: (segment: string, bytes: numbe
         await sync(folder);
         await sync(dirname(folder));
       }
-      now.set(name, { size, synced: isSynced ? size : before.synced });
+      const synced = isSynced ? size : before.synced;
+      now.set(name, { size, synced, isComplete: sealed && synced > 0 && synced === size });
     }
     previous = now;
   };
