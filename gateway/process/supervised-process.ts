@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { onTicks } from '../../common/runtime/ticks.ts';
+import { CRASH_SIGNALS } from '../redirect/routes/damage.ts';
 import type { MessageFromMain, MessageToMain } from './messages.ts';
 
 /** A child process that is restarted whenever it dies. */
@@ -40,8 +41,6 @@ interface Exit {
 const RESTART_MS = 1_000;
 /** A process that sends no message for this many seconds of our own running time hangs; it should send one every five. */
 const SILENT_S = 15;
-/** Signals that kill a program which reads corrupt data from a memory-mapped file. */
-const CRASH_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT', 'SIGILL', 'SIGFPE']);
 /** How long it may take to stop before it is killed, in ms: slightly longer than it takes at most. */
 const STOP_MS = 16_000;
 
