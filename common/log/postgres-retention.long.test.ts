@@ -68,6 +68,27 @@ test('compacting new records does not read all old ones, even before Postgres ha
   expect((await kept()).length).toBe(records.length);
 });
 
+test('positions that are raised while records are compacted stay raised', async () => {
+  const { publish, query, kept } = await newTopic('compact');
+  const turn = `(hashtext('signpost_log'), 0)`;
+  await query(`select pg_advisory_lock${turn}`);
+  await publish([
+    ['a', 'older'],
+    ['a', 'newer'],
+  ]);
+  // As src/restored.ts does.
+  await query('begin');
+  await query(`update log_partitions set (next, clean) = (1e15, 1e15) where topic = $1`);
+  await query(`select pg_advisory_unlock${turn}`);
+  const waiting =
+    'select count(*)::int as waiting from pg_locks where not granted and transactionid = pg_current_xact_id()::xid';
+  await expect.poll(() => query(waiting), EVENTUALLY).toEqual([{ waiting: 1 }]);
+  await query('commit');
+  await expect.poll(kept, EVENTUALLY).toEqual(['newer']);
+  const raised = 'select every(clean = next) as raised from log_partitions where topic = $1';
+  expect(await query(raised)).toEqual([{ raised: true }]);
+});
+
 test('a tombstone is deleted after a day, and no other record of a compacted topic because of its age', async () => {
   const { publish, query, kept } = await newTopic('compact');
   await publish([

@@ -21,7 +21,7 @@ const toCompact = statement<{ topic: string; partition: number }>(
  * Deletes records superseded by newer ones appended since the last run. Indexes: log_records_pkey for the newer ones, and
  * log_records_by_key for the older ones with their keys. `order by` makes Postgres choose these even before it has
  * statistics: otherwise it compared each record of a partition with all others, 0.8 s for 700 records. (`=` on the key
- * would make the order irrelevant.)
+ * would make the order irrelevant.) `greatest`: src/restored.ts may have raised it meanwhile.
  */
 const compact = statement<{ more: boolean }>(
   'log_compact',
@@ -45,7 +45,7 @@ const compact = statement<{ more: boolean }>(
    ), deleted as (
      delete from log_records where ctid = any(array(select ctid from superseded))
    )
-   update log_partitions set clean = step.past from step where topic = $1 and partition = $2
+   update log_partitions set clean = greatest(clean, step.past) from step where topic = $1 and partition = $2
    returning step.past < step.next as more`,
 );
 
