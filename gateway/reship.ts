@@ -20,7 +20,8 @@ import { SHIPPED } from './redirect/spool/shipped-segments.ts';
 const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 
 try {
-  const { since } = parseArgs({ options: { since: { type: 'string' } } }).values;
+  const { since = '' } = parseArgs({ options: { since: { type: 'string' } } }).values;
+  if (!/^\d+$/.test(since)) throw new OperatorError('--since must be the time of the oldest scans, in ms since 1970.');
   const config = readVariables({ DATA_DIR, KAFKA_BROKERS, DATABASE_URL, ...KAFKA_VARIABLES }, process.env);
   const [spools, shipped] = [join(config.DATA_DIR, SPOOLS), join(config.DATA_DIR, SHIPPED)];
   if (!existsSync(spools)) throw new OperatorError(`There is no ${spools}: DATA_DIR must be the gateway's.`);

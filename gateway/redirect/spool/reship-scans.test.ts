@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { NewRecord } from '../../../common/log/log.ts';
@@ -104,6 +106,15 @@ test('a folder that can’t be read is reported with the reason after all others
   const sentence = `1 scans of 1 segments were published again, but not everything could be read: ENOTDIR: not a directory, scandir '${spools}'.`;
   await expect(reship(() => void calls++)).rejects.toThrow(sentence);
   expect(calls).toBe(1);
+});
+
+test.each([[[]], [['--since', 'yesterday']]])('the program says what it needs, with the arguments %j', async (args) => {
+  const program = join(import.meta.dirname, '../../reship.ts');
+  const env = { ...process.env, DATA_DIR: folder, DATABASE_URL: 'postgres://127.0.0.1:1/nobody' };
+  await expect(promisify(execFile)(process.execPath, [program, ...args], { env })).rejects.toMatchObject({
+    code: 1,
+    stderr: '--since must be the time of the oldest scans, in ms since 1970.\n',
+  });
 });
 
 test('without any folder nothing is published', async () => {
