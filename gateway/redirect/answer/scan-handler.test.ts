@@ -263,6 +263,9 @@ describe.each([
       expect(location).toBe('https://example.com/menu?table=4&lang=de&utm_source=print&x=%20y#today');
       const { location: long } = (await send(`${path}?x=${'y'.repeat(9_000)}`)).headers;
       expect(long).toBe('https://example.com/menu?table=4&lang=de&utm_source=print#today');
+      // A query that is too long by itself is not read, even if most of it would not be passed on.
+      const { location: repeated } = (await send(`${path}?${'lang=fr&'.repeat(1_100)}x=1`)).headers;
+      expect(repeated).toBe(long);
     });
 
     test('a policy that this gateway can’t evaluate leads to the target', async () => {

@@ -32,7 +32,8 @@ export type Policy = Message<"signpost.targets.v1.Policy"> & {
 
   /**
    * Whether query parameters of the scan URL are added to the target. Those of the same name in the target or in
-   * `parameters` win. They are left out if the target would be longer than 8,192 characters.
+   * `parameters` win. They are left out if the scan's query, or the target with it, is longer than 8,192
+   * characters.
    *
    * @generated from field: bool pass_query = 2;
    */
