@@ -1,3 +1,5 @@
+import { isLonger } from './is-longer.ts';
+
 /** Maximum length of a target, in characters. Source: docs/contract.md, "The QR code resource". */
 export const MAX_URL_CHARACTERS = 2_048;
 
@@ -17,7 +19,7 @@ export type WebAddress = { readonly url: string; readonly hostname: string } | {
 export function readWebAddress(input: string): WebAddress {
   const url = input.trim();
   if (url === '') return { problem: 'missing' };
-  if (url.length > MAX_URL_CHARACTERS && [...url].length > MAX_URL_CHARACTERS) return { problem: 'too_long' };
+  if (isLonger(url, MAX_URL_CHARACTERS)) return { problem: 'too_long' };
   // The URL parser drops control characters and corrects `http:host`; the result would not be what the caller meant.
   const parsed = /^https?:\/\/[^/?#]/i.test(url) && !/[\s\p{Cc}\\]/u.test(url) ? URL.parse(url) : null;
   if (!parsed) return { problem: 'not_absolute' };

@@ -1,4 +1,5 @@
 import { type Wifi, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { isLonger } from './is-longer.ts';
 
 /** Why access to a network cannot be encoded. */
 export type WifiProblem =
@@ -34,9 +35,8 @@ export function formatWifi({ ssid, password, security, hidden }: Omit<Wifi, '$ty
 }
 
 function wpaNetwork(ssid: string, password: string, hidden: boolean): WifiPayload {
-  const characters = [...password].length;
   const key = /^[0-9a-f]{64}$/i.test(password);
-  if (!key && (characters < 8 || characters > 63)) return { problem: 'wpa_password' };
+  if (!key && (!isLonger(password, 7) || isLonger(password, 63))) return { problem: 'wpa_password' };
   return format('WPA', ssid, password, hidden);
 }
 

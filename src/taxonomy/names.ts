@@ -1,5 +1,7 @@
+import { isLonger } from '../../common/codes/is-longer.ts';
+
 /** Maximum length of the name of a folder or tag, in characters. Source: docs/contract.md, "The QR code resource". */
-const MAX_CHARACTERS = 100;
+export const MAX_NAME_CHARACTERS = 100;
 
 /** A character that can be seen, unlike a zero-width space: names without one look empty, and like one another. */
 const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
@@ -31,8 +33,9 @@ export function isUnfiled(folder: string): boolean {
 
 function parseLabelName(field: string, input: string): ParsedName {
   const name = input.trim();
-  const characters = [...name].length;
-  if (characters > MAX_CHARACTERS) return { problem: `${field}: a name has at most ${MAX_CHARACTERS} characters.` };
+  if (isLonger(name, MAX_NAME_CHARACTERS)) {
+    return { problem: `${field}: a name has at most ${MAX_NAME_CHARACTERS} characters.` };
+  }
   // Postgres cannot store NUL, and other control characters are never intended.
   if (/\p{Cc}/u.test(name)) return { problem: `${field}: a name has no control characters.` };
   if (!VISIBLE.test(name)) return { problem: `${field}: a name can't be empty.` };

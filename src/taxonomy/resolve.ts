@@ -1,9 +1,10 @@
+import { isLonger } from '../../common/codes/is-longer.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { limitClause } from '../../common/contract/limits.ts';
 import { type Queryable, run, type Statement } from '../../common/postgres/sql.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { FOLDER, type Label, type LabelKind, type MatchedLabel, TAG } from './label-kinds.ts';
-import type { ParsedName } from './names.ts';
+import { MAX_NAME_CHARACTERS, type ParsedName } from './names.ts';
 
 /** Labels by the reference, an id or name, that matched them; references without a label are missing. */
 export type Labels = ReadonlyMap<string, Label>;
@@ -21,8 +22,7 @@ export interface ResolvedReferences {
 
 /**
  * Returns the labels of some of the references, without duplicates, and a warning for each reason why a reference has
- * none: a row of a batch may have thousands of invalid ones, and a sentence for each made pages of rows too large to be
- * sent.
+ * none, not for each reference.
  */
 export function labelsOf(
   { kind, found, problems }: ResolvedReferences,
@@ -148,12 +148,18 @@ async function findByReference(
 }
 
 /**
- * Whether a label can have this name or id: none is empty or has control characters. A row of a batch may have 300,000 such
- * references, which took Postgres 0.9 s, and it rejects NUL even in a parameter.
+ * No spelling of a name has more characters: decomposed, a character has at most four, and case folding makes at most three
+ * of one.
+ */
+const MAX_SPELLING = 12 * MAX_NAME_CHARACTERS;
+
+/**
+ * Whether a label can have this name or id: none is empty, too long or has control characters. Postgres rejects NUL even in
+ * a parameter.
  */
 function canMatch(reference: string): boolean {
   const trimmed = reference.trim();
-  return trimmed !== '' && !/\p{Cc}/u.test(trimmed);
+  return trimmed !== '' && !isLonger(trimmed, MAX_SPELLING) && !/\p{Cc}/u.test(trimmed);
 }
 
 function byReference(references: readonly string[], matches: readonly MatchedLabel[]): [string, Label][] {

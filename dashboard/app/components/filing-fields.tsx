@@ -1,6 +1,7 @@
 import { X } from 'lucide-react';
 import { type KeyboardEvent, useMemo, useState } from 'react';
 import { foldedName } from '../../../common/codes/folded-name.ts';
+import { isLonger } from '../../../common/codes/is-longer.ts';
 import { MAX_LABEL_CHARACTERS, MAX_TAGS, useFolders, useTags } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
@@ -101,7 +102,7 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
 /** Why no folder can have this name; undefined if one can, and for no folder. */
 export function folderProblem(name: string): 'reserved' | 'tooLong' | undefined {
   if (name.trim().toLowerCase() === 'none') return 'reserved';
-  return [...name.trim()].length > MAX_LABEL_CHARACTERS ? 'tooLong' : undefined;
+  return isLonger(name.trim(), MAX_LABEL_CHARACTERS) ? 'tooLong' : undefined;
 }
 
 /** Whether a name is in a list, as the core compares. */

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isLonger } from '../../../common/codes/is-longer.ts';
 import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { isPublicAddress } from '../../../common/runtime/public-address.ts';
@@ -20,7 +21,7 @@ export function readEndpointUrl(input: string, allowPrivate: boolean): string {
   if (!scheme.test(url) || /[\s\p{Cc}\\]/u.test(url) || !URL.canParse(url)) {
     throw failure('INVALID_FIELD', `url: must be an absolute ${allowPrivate ? 'http or https' : 'https'} address.`);
   }
-  if ([...url].length > MAX_CHARACTERS) {
+  if (isLonger(url, MAX_CHARACTERS)) {
     throw failure('INVALID_FIELD', `url: must have at most ${MAX_CHARACTERS} characters.`);
   }
   const { hostname, username, password } = new URL(url);

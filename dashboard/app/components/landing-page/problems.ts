@@ -1,4 +1,5 @@
 import { contrast, luminance, parseColour } from '../../../../common/codes/colour.ts';
+import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { MIN_TEXT_CONTRAST } from '../../../../common/codes/page-style.ts';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import type { LandingPage } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
@@ -14,11 +15,11 @@ export function landingPageProblems(page: LandingPage, { common, landingPage }: 
   const { problems } = landingPage;
   const found: Record<string, string | undefined> = {};
   const line = (field: string, text: string, most: number, problem: string) => {
-    if (text.trim() === '' || [...text].length > most) found[field] = problem;
+    if (text.trim() === '' || isLonger(text, most)) found[field] = problem;
     else if (/\p{Cc}/u.test(text)) found[field] = problems.oneLine;
   };
   line('landing_page.title', page.title, 200, problems.title);
-  if ([...page.text].length > 5_000) found['landing_page.text'] = problems.text;
+  if (isLonger(page.text, 5_000)) found['landing_page.text'] = problems.text;
   else if (/[^\P{Cc}\r\n\t]/u.test(page.text)) found['landing_page.text'] = problems.controlCharacters;
   if (page.links.length > MAX_LINKS) found['landing_page.links'] = problems.links;
   for (const [index, { label, url }] of page.links.entries()) {

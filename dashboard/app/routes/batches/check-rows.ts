@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { folderProblem } from '../../components/filing-fields.tsx';
@@ -112,8 +113,4 @@ export function checkRows({ rows, numbers }: CsvFile, mapping: Mapping, { common
 /** Tags of one cell: separated by commas, semicolons or bars. */
 function tagsIn(cell: string): string[] {
   return [...new Set(cell.split(/[,;|]/).map((tag) => tag.trim()))].filter((tag) => tag !== '');
-}
-
-function isLonger(text: string, most: number): boolean {
-  return text.length > most && [...text].length > most;
 }

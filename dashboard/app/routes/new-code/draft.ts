@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { designProblem } from '../../../../common/codes/design-problem.ts';
+import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { formatWifi } from '../../../../common/codes/wifi.ts';
 import { encode } from '../../../../common/qr/matrix.ts';
@@ -87,7 +88,7 @@ export function problemsOf(draft: Draft, messages: Messages): FieldErrors {
     if (draft.ssid === '') found['wifi.ssid'] = newCode.ssidMissing;
     if (bytesOf(draft.ssid) > MAX_SSID_BYTES) found['wifi.ssid'] = newCode.ssidTooLong;
   }
-  if ([...draft.name].length > MAX_NAME_CHARACTERS) found.name = newCode.nameTooLong;
+  if (isLonger(draft.name, MAX_NAME_CHARACTERS)) found.name = newCode.nameTooLong;
   const folder = folderProblem(draft.folder);
   if (folder) found.folder = labels.problems[folder];
   if (draft.tags.length > MAX_TAGS) found.tags = labels.problems.tooManyTags;
