@@ -2,8 +2,11 @@ import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { createValidator, violationsToProto } from '@bufbuild/protovalidate';
 import { Code, ConnectError } from '@connectrpc/connect';
 
-/** Compiles the constraints of a message on first use. */
-export const validator = createValidator();
+/**
+ * Compiles the constraints of a message on first use. Stops at the first violation, the only one that an error names: a list of
+ * a million invalid values had as many, which took minutes.
+ */
+export const validator = createValidator({ failFast: true });
 
 /** Throws, as the validating interceptor does, when a message violates a constraint of its proto file. */
 export function expectValid<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { create, toJson } from '@bufbuild/protobuf';
 import type { Queryable } from '../../../common/postgres/sql.ts';
-import { PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { slices } from '../../../common/runtime/slices.ts';
+import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema, type TargetRowInput } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { asFailure } from '../../access/as-failure.ts';
 import { expectValid } from '../../access/validator.ts';
@@ -10,8 +11,11 @@ import { readTargets } from '../../codes/fields/target-url.ts';
 import { readPolicies } from '../policies.ts';
 import type { REFERENCES } from './entities.ts';
 
-/** Rows that are validated before the event loop may run other tasks. */
-const SLICE = 100;
+/**
+ * Rows that are validated before the event loop may run other tasks, and about how many values of their policies: a value takes
+ * 4 µs, and a valid policy has up to 7,000.
+ */
+const SLICE = { items: 100, size: 2_000 };
 
 /** What a row names its code by. */
 export interface Reference {
@@ -37,8 +41,8 @@ export async function readRows(
   inputs: readonly TargetRowInput[],
 ): Promise<ReadRow[]> {
   const rows: ReadRow[] = [];
-  for (let start = 0; start < inputs.length; start += SLICE) {
-    rows.push(...(await readSlice(on, isPlatformHost, inputs.slice(start, start + SLICE))));
+  for (const slice of slices(inputs, SLICE, ({ policy }) => valuesOf(policy))) {
+    rows.push(...(await readSlice(on, isPlatformHost, slice)));
     await setImmediate();
   }
   return rows;
@@ -70,6 +74,17 @@ async function readSlice(
         (policy && 'problem' in policy ? policy.problem : undefined),
     };
   });
+}
+
+/** How many values of a policy's lists are validated. */
+function valuesOf(policy: Policy | undefined): number {
+  let values = 0;
+  for (const { when, outcome } of policy?.rules ?? []) {
+    const variants = outcome?.kind.case === 'split' ? outcome.kind.value.variants : [];
+    const lists = [when?.countries, when?.languages, when?.devices, when?.operatingSystems, variants];
+    values += lists.reduce((sum, list) => sum + (list?.length ?? 0), 1);
+  }
+  return values;
 }
 
 function referenceOf({ code }: TargetRowInput): Reference | undefined {
