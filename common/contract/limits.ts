@@ -12,6 +12,12 @@ export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 
+/**
+ * How many references to tags are read, without those that are repeated: 20 tags hardly have so many spellings, and the
+ * message with a single code has room for them.
+ */
+export const MAX_TAG_REFERENCES = 5_000;
+
 /** The message for too many tags in a field. */
 export const tooManyTags = (field: string) => `${field}: a code can have at most ${MAX_TAGS} tags.`;
 export const TOO_MANY_TAGS = tooManyTags('tags');

@@ -1,7 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
+import { isLonger } from '../../common/codes/is-longer.ts';
 import { newUuid } from '../../common/contract/ids.ts';
+import { MAX_TAG_REFERENCES } from '../../common/contract/limits.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
+import { slices } from '../../common/runtime/slices.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { asFailure } from '../access/as-failure.ts';
@@ -14,15 +17,15 @@ import { nulProblem } from '../db/storable.ts';
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
 
-/** Rows that are validated before the event loop may run other tasks: some milliseconds. */
-const SLICE = 200;
+/** Rows that are validated before the event loop may run other tasks, and about how many tags in them: some milliseconds. */
+const SLICE = { items: 200, size: 5_000 };
 
 /** A row as it is stored: its input and the result of the validation. */
 export interface ValidatedRow {
   readonly input: BatchRowInput;
   /** As it was sent, but with NUL replaced, like `tags`. */
   readonly folder: string | null;
-  /** Without duplicates. */
+  /** As `readTags` leaves them; of a row with too many the first ones as they were sent. */
   readonly tags: readonly string[];
   /** UUID of the code to create; null if the row fails. */
   readonly codeId: string | null;
@@ -37,8 +40,7 @@ export async function validateRows(
   inputs: readonly BatchRowInput[],
 ): Promise<readonly ValidatedRow[]> {
   const validated: ValidatedRow[] = [];
-  for (let start = 0; start < inputs.length; start += SLICE) {
-    const slice = inputs.slice(start, start + SLICE);
+  for (const slice of slices(inputs, SLICE, ({ tags }) => tags.length)) {
     const targets = await readTargets(
       on,
       isPlatformHost,
@@ -55,7 +57,7 @@ export async function validateRows(
       validated.push({
         input,
         folder: input.folder === undefined ? null : stillInvalid(input.folder),
-        tags: ('tags' in read ? read.tags : input.tags).map(stillInvalid),
+        tags: ('tags' in read ? read.tags : input.tags.slice(0, MAX_TAG_REFERENCES)).map(stillInvalid),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -75,11 +77,7 @@ function fieldProblem(input: BatchRowInput): string | undefined {
   const { targetUrl = '', name, campaignType, externalRef } = input;
   const problem = nulProblem({ target_url: targetUrl, name, campaign_type: campaignType, external_ref: externalRef });
   if (problem !== undefined) return problem;
-  if (
-    externalRef !== undefined &&
-    externalRef.length > MAX_EXTERNAL_REF &&
-    [...externalRef].length > MAX_EXTERNAL_REF
-  ) {
+  if (externalRef !== undefined && isLonger(externalRef, MAX_EXTERNAL_REF)) {
     return `external_ref: must have at most ${MAX_EXTERNAL_REF} characters.`;
   }
   try {

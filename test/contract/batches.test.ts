@@ -201,6 +201,25 @@ describe('POST /api/v1/batches', () => {
     );
   }, 60_000);
 
+  test('a row is read and stored as far as it matters, however many tags it has', async () => {
+    const account = await api.account();
+    const named = Array.from({ length: 10_000 }, (_, n) => `t${n}`);
+    const invalid = Array.from({ length: 10_000 }, (_, n) => `\x7f${n}`);
+    const { body } = await post(account, {
+      rows: [named, invalid, [...invalid.slice(0, 4_000), 'ok']].flatMap((tags) => rowsOf(1, { tags })),
+    });
+    const { data } = await read(account, body.data.id);
+    const reason = 'tags: a code can have at most 20 tags.';
+    expect(data.rows).toMatchObject([
+      { status: 'failed', reason },
+      { status: 'failed', reason },
+      { status: 'created', warnings: ['tags: a name has no control characters.'] },
+    ]);
+    expect((await codes(account)).data.map(({ tags }) => tags)).toEqual([['ok']]);
+    const stored = await internal(api.signpost, BatchesService, account.id).getBatch({ id: body.data.id });
+    expect(stored.rows.map(({ tags }) => tags.length)).toEqual([5_000, 5_000, 22]);
+  });
+
   test('folders and tags by name are created once, by id they are found, in any spelling', async () => {
     const account = await api.account();
     const before = await account.create({ folder: 'Berlin', tags: ['menu'] });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TOO_MANY_TAGS } from '../../../common/contract/limits.ts';
+import { MAX_TAG_REFERENCES, TOO_MANY_TAGS } from '../../../common/contract/limits.ts';
 import { Refusal } from '../refusal.ts';
 
 /**
@@ -59,14 +59,11 @@ export function nullableTexts(rules: Rules) {
     .exactOptional();
 }
 
-/** As many spellings as fit into a message to the core; 20 tags hardly have so many. */
-const MAX_SPELLINGS = 5_000;
-
 /** Tags without those that are repeated. The core counts those that are left. Throws a Refusal if they are too many. */
 export function distinctTags(tags: readonly string[]): string[] {
   const distinct = new Set<string>();
   for (const tag of tags) {
-    if (distinct.add(tag.trim()).size > MAX_SPELLINGS) throw new Refusal('INVALID_FIELD', TOO_MANY_TAGS);
+    if (distinct.add(tag.trim()).size > MAX_TAG_REFERENCES) throw new Refusal('INVALID_FIELD', TOO_MANY_TAGS);
   }
   return [...distinct];
 }

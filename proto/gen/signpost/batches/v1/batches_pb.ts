@@ -230,7 +230,7 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   folder?: string | undefined;
 
   /**
-   * The tags as they were sent, ids or names.
+   * The tags as they were sent, ids or names, each once; some of them if they are hundreds.
    *
    * @generated from field: repeated string tags = 13;
    */
