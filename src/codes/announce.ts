@@ -29,6 +29,9 @@ export function announceAll<Row extends CodeRow>(
   return copyToOutbox(tx, rows, (row) => recordsOf(row, routeOf(row), codeOf(row), changeOf(row)));
 }
 
+/** Codes that are in memory at a time: those with the largest policies or landing pages take 86 KB each. */
+const MAX_CODES = 250;
+
 /** Reads codes as the transaction has left them, and announces their changes. Ids are UUIDs. */
 export async function announceCurrent(
   tx: PoolClient,
@@ -37,8 +40,10 @@ export async function announceCurrent(
   ids: readonly string[],
   changeOf: (row: CodeRow) => CodeChange,
 ): Promise<void> {
-  const rows = await codeRows(tx, accountId, ids);
-  await announceAll(tx, rows, (row) => scannedCodeFrom(row, platformUrl), changeOf);
+  for (let start = 0; start < ids.length; start += MAX_CODES) {
+    const rows = await codeRows(tx, accountId, ids.slice(start, start + MAX_CODES));
+    await announceAll(tx, rows, (row) => scannedCodeFrom(row, platformUrl), changeOf);
+  }
 }
 
 /** The event and the route of a change for the outbox. */

@@ -23,6 +23,15 @@ const COLUMNS = columnsOf(CodeEntity);
 /** The columns of a `CodeRow`, for queries over `codes c`. */
 export const CODE_COLUMNS = `${listed(COLUMNS, 'c')}, ${LABEL_COLUMNS}`;
 
+/** A code without its policy and landing page, which may have 60 KB each. */
+export type CodeRowWithoutContent = Omit<CodeRow, 'policy' | 'landing_page'>;
+
+/** The columns of a `CodeRowWithoutContent`, for the same queries. */
+export const COLUMNS_WITHOUT_CONTENT = `${listed(
+  COLUMNS.filter(({ name }) => name !== 'policy' && name !== 'landing_page'),
+  'c',
+)}, ${LABEL_COLUMNS}`;
+
 /** The columns of a `ScannedCodeRow`, for the same queries. */
 export const SCANNED_CODE_COLUMNS = `${CODE_COLUMNS}, ${SCAN_COUNT}`;
 

@@ -3,7 +3,12 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { grouped } from '../../common/queues/grouped.ts';
-import { SCANNED_CODE_COLUMNS, type ScannedCodeRow } from './code-row.ts';
+import {
+  COLUMNS_WITHOUT_CONTENT,
+  type CodeRowWithoutContent,
+  SCANNED_CODE_COLUMNS,
+  type ScannedCodeRow,
+} from './code-row.ts';
 
 /** Index: codes_pkey. */
 const find = statement<ScannedCodeRow>(
@@ -72,6 +77,12 @@ const findAll = statement<ScannedCodeRow>(
   `select ${SCANNED_CODE_COLUMNS} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
 );
 
+/** Index: codes_pkey. */
+const findLocked = statement<CodeRowWithoutContent>(
+  'codes_find_locked',
+  `select ${COLUMNS_WITHOUT_CONTENT} from codes c where c.account_id = $1 and c.id = any($2::uuid[])`,
+);
+
 /** Ordered as in `deleteAccountCodes`, so that two transactions cannot deadlock. Index: codes_pkey. */
 const lockAll = statement(
   'codes_lock_all',
@@ -83,8 +94,12 @@ export function codeRows(on: Queryable, accountId: string, ids: readonly string[
   return run(on, findAll, [accountId, ids]);
 }
 
-/** Reads codes as `codeRows` does, after locking them until the transaction ends. */
-export async function lockCodes(tx: PoolClient, accountId: string, ids: readonly string[]): Promise<ScannedCodeRow[]> {
+/** Finds the same codes, and locks them until the transaction ends. They are read after that, as in `lockCode`. */
+export async function lockCodes(
+  tx: PoolClient,
+  accountId: string,
+  ids: readonly string[],
+): Promise<CodeRowWithoutContent[]> {
   await run(tx, lockAll, [accountId, ids]);
-  return codeRows(tx, accountId, ids);
+  return run(tx, findLocked, [accountId, ids]);
 }

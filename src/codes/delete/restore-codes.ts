@@ -5,7 +5,7 @@ import { first, run, statement } from '../../../common/postgres/sql.ts';
 import { UpdateOutcome } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../../access/caller.ts';
 import { announceCurrent } from '../announce.ts';
-import { CHANGED, type CodeRow } from '../code-row.ts';
+import { CHANGED, type CodeRowWithoutContent } from '../code-row.ts';
 import { codeLimitReached } from '../create/create-code.ts';
 import type { Result } from '../update-result.ts';
 
@@ -37,7 +37,7 @@ export async function restoreDeleted(
   tx: PoolClient,
   platformUrl: string,
   { id: accountId, codeLimit }: Account,
-  rows: readonly CodeRow[],
+  rows: readonly CodeRowWithoutContent[],
 ): Promise<ReadonlyMap<string, ConnectError>> {
   const counter = await first(tx, lockCounter, [accountId]);
   let used = Number(counter?.live ?? 0);
@@ -63,7 +63,7 @@ export async function restoreLocked(
   tx: PoolClient,
   platformUrl: string,
   account: Account,
-  rows: readonly CodeRow[],
+  rows: readonly CodeRowWithoutContent[],
 ): Promise<ReadonlyMap<string, Result>> {
   const deleted = rows.filter(({ deleted_at }) => deleted_at !== null);
   const refused = await restoreDeleted(tx, platformUrl, account, deleted);

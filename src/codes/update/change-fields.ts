@@ -7,7 +7,7 @@ import type { Label } from '../../taxonomy/label-kinds.ts';
 import { isUnfiled } from '../../taxonomy/names.ts';
 import { existingTags, resolveLabels } from '../../taxonomy/resolve.ts';
 import { announceCurrent } from '../announce.ts';
-import { CHANGED, type CodeRow } from '../code-row.ts';
+import { CHANGED, type CodeRowWithoutContent } from '../code-row.ts';
 import { expectAllowedTagCount, tagsOrFailure } from '../fields/tags.ts';
 import type { Result } from '../update-result.ts';
 import { labelsOrFailure } from './update-code.ts';
@@ -70,7 +70,7 @@ export async function changeFields(
   tx: PoolClient,
   platformUrl: string,
   accountId: string,
-  rows: readonly CodeRow[],
+  rows: readonly CodeRowWithoutContent[],
   changes: FieldChanges,
 ): Promise<ReadonlyMap<string, Result>> {
   const results = new Map<string, Result>();
@@ -101,13 +101,17 @@ export async function changeFields(
 }
 
 /** The names of a code's tags after the changes. */
-function tagsAfter({ tags }: CodeRow, { addTags, removeTags }: FieldChanges): ReadonlySet<string> {
+function tagsAfter({ tags }: CodeRowWithoutContent, { addTags, removeTags }: FieldChanges): ReadonlySet<string> {
   const remaining = new Set(tags).difference(new Set(removeTags.map(({ name }) => name)));
   return remaining.union(new Set(addTags.map(({ name }) => name)));
 }
 
 /** The fields that the event of a code names, as after `updateCode`. */
-function changedFields(row: CodeRow, tags: ReadonlySet<string>, { paused, folder }: FieldChanges): string[] {
+function changedFields(
+  row: CodeRowWithoutContent,
+  tags: ReadonlySet<string>,
+  { paused, folder }: FieldChanges,
+): string[] {
   return [
     ...(paused !== undefined && paused !== row.paused ? ['paused'] : []),
     ...(folder !== undefined && (folder?.id ?? null) !== row.folder_id ? ['folder'] : []),

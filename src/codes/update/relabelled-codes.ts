@@ -9,7 +9,7 @@ import { copyToOutbox } from '../../events/outbox.ts';
 import type { LabelledCodes } from '../../taxonomy/labelled-codes.ts';
 import { CHANGED, scannedCodeFrom } from '../code-row.ts';
 import { RelabelledCodeEntity } from '../entities.ts';
-import { lockCodes } from '../find-code.ts';
+import { codeRows, lockCodes } from '../find-code.ts';
 
 /** Codes announced per transaction. */
 const MAX_CODES = 500;
@@ -160,12 +160,12 @@ async function announceQueued(
 ): Promise<void> {
   // Locked, so that the event of a later change is published later. Codes are locked before their rows of
   // `relabelled_codes`, as in changes of labels, to avoid deadlocks.
-  const rows = await lockCodes(tx, accountId, ids);
+  const locked = await lockCodes(tx, accountId, ids);
   const dequeued = await run(tx, dequeue, [accountId, ids]);
   const changed = new Map(dequeued.map((row) => [row.code_id, row.changed]));
   // Another process may have announced some meanwhile; deleted codes have already been announced as such.
-  const announced = rows.filter((row) => row.deleted_at === null && changed.has(row.id));
-  await copyToOutbox(tx, announced, (row) => {
+  const announced = locked.filter((row) => row.deleted_at === null && changed.has(row.id)).map((row) => row.id);
+  await copyToOutbox(tx, await codeRows(tx, accountId, announced), (row) => {
     const change = { type: 'qr.updated', changed: changed.get(row.id) ?? [] } as const;
     return [codeEvent(accountId, scannedCodeFrom(row, platformUrl), change)];
   });

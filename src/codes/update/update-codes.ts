@@ -9,7 +9,7 @@ import {
   UpdateOutcome,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../../access/caller.ts';
-import type { CodeRow } from '../code-row.ts';
+import type { CodeRowWithoutContent } from '../code-row.ts';
 import { deleteLocked } from '../delete/delete-codes.ts';
 import { restoreLocked } from '../delete/restore-codes.ts';
 import { lockCodes } from '../find-code.ts';
@@ -63,7 +63,7 @@ async function deleteCodes(
   tx: PoolClient,
   platformUrl: string,
   accountId: string,
-  live: readonly CodeRow[],
+  live: readonly CodeRowWithoutContent[],
 ): Promise<ReadonlyMap<string, Result>> {
   const ids = live.map(({ id }) => id);
   if (ids.length > 0) await deleteLocked(tx, platformUrl, accountId, ids);

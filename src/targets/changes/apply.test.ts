@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
@@ -139,4 +139,44 @@ test('each row is applied to its code as it is then', async () => {
     ['target_url'],
     ['target_url', 'policy'],
   ]);
+});
+
+// 2,500 codes with the largest policies took 215 MB at once.
+test('a step changes all codes at once, but only some whose policies are large', async () => {
+  const [account, change] = [newUuid(), newUuid()];
+  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  await pool.query(
+    `insert into target_changes (id, account_id, dry_run, author, note, total, failed) values ($1, $2, false, '', '', 5000, 0)`,
+    [change, account],
+  );
+  const large = { rules: Array.from({ length: 20 }, () => ({ outcome: { targetUrl: AFTER + 'x'.repeat(1_400) } })) };
+  const rows = [...Array<object>(300).fill(large), ...Array<undefined>(300).fill(undefined)];
+  for (const [index, policy] of rows.entries()) {
+    const code = await newCode(account, policy ? { policy } : {});
+    await pool.query(
+      `insert into target_change_rows (account_id, change_id, index, reference_kind, reference, target_url, code_id, version)
+       values ($1, $2, $3, 'id', '', $4, $5, 2)`,
+      [account, change, policy ? index : 2_200 + index, AFTER, code],
+    );
+  }
+  const client = await pool.connect();
+  const query = vi.spyOn(Object.getPrototypeOf(client), 'query');
+  client.release();
+  const step = () => applyNext(orm, 'https://signpost.example', change);
+  expect([await step(), await step()]).toEqual([true, false]);
+  const applied = query.mock.calls.flatMap(([what]) => {
+    const { name, values } = what as { name?: string; values?: unknown[][] };
+    return name === 'target_changes_apply' ? [values?.[2]?.length ?? 0] : [];
+  });
+  query.mockRestore();
+  // A policy has 29 KB.
+  expect(applied.slice(0, -1).every((count) => count < 300)).toBe(true);
+  expect(applied.at(-1)).toBe(300);
+  expect(applied.reduce((sum, count) => sum + count)).toBe(600);
+  const { rows: results } = await pool.query(
+    `select changed, (select count(*)::int from outbox where key = any(select 'code:' || short_code from codes
+       where account_id = $1)) as routes from target_changes where id = $2`,
+    [account, change],
+  );
+  expect(results).toEqual([{ changed: 600, routes: 600 }]);
 });
