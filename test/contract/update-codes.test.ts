@@ -154,6 +154,20 @@ test('UpdateCodes refuses a code that would have more than 20 tags, and changes 
   expect((await read(account, full.id)).tags).toHaveLength(20);
 });
 
+test('UpdateCodes creates no folder and no tag if no code is changed', async () => {
+  const account = await api.account();
+  const full = await account.create({ tags: Array.from({ length: 20 }, (_, n) => `t${n}`) });
+  const unknown = encodeId('qr', newUuid());
+  expect(await outcomes(account, { ids: [unknown, 'x'], folder: 'New', addTags: ['new'] })).toEqual([
+    ...[NOT_FOUND, NOT_FOUND],
+  ]);
+  expect(await outcomes(account, { ids: [full.id, unknown], addTags: ['new'] })).toEqual([REFUSED, NOT_FOUND]);
+  const labels = internal(api.signpost, TaxonomyService, account.id);
+  expect((await labels.listFolders({})).folders).toEqual([]);
+  expect((await labels.listTags({})).tags.map(({ name }) => name)).not.toContain('new');
+  expect(await read(account, full.id)).toEqual(full);
+});
+
 test('UpdateCodes rejects a bad request with one sentence and changes nothing', async () => {
   const account = await api.account();
   const { id } = await account.create({ tags: ['a'] });

@@ -27,6 +27,7 @@ export async function updateCodes(
   request: UpdateCodesRequest,
 ): Promise<UpdatedCode[]> {
   const { deleted } = request;
+  await tx.query('savepoint labels');
   const changes = await readChanges(tx, account.id, request);
   const uuids = new Map(request.ids.map((id) => [id, decodeId('qr', id)]));
   const distinct = [...new Set(uuids.values())].filter((uuid) => uuid !== undefined);
@@ -39,6 +40,9 @@ export async function updateCodes(
   if (changes) results = await changeFields(tx, platformUrl, account.id, live, changes);
   else if (deleted) results = await deleteCodes(tx, platformUrl, account.id, live);
   else results = await restoreLocked(tx, platformUrl, account, rows);
+  // Labels that no code has got are not created.
+  const isChanged = results.values().some(({ outcome }) => outcome === UpdateOutcome.CHANGED);
+  if (!isChanged) await tx.query('rollback to savepoint labels');
   const notFound = { outcome: UpdateOutcome.NOT_FOUND };
   return request.ids.map((id) => create(UpdatedCodeSchema, { id, ...(results.get(uuids.get(id) ?? '') ?? notFound) }));
 }

@@ -1432,8 +1432,9 @@ export const CodesService: GenService<{
   /**
    * Makes the same change to up to 1,000 codes in one transaction. Each code has a result of its own: one that is
    * missing or cannot be changed does not keep the others from being changed. Every changed code has its event, route
-   * and audit entry, as if it had been changed on its own. Errors, which change nothing: `invalid_argument` for a
-   * request without a change, for changes that cannot be combined, and for a bad folder or tag.
+   * and audit entry, as if it had been changed on its own. If no code is changed, no folder or tag is created. Errors,
+   * which change nothing: `invalid_argument` for a request without a change, for changes that cannot be combined, and for
+   * a bad folder or tag.
    *
    * @generated from rpc signpost.codes.v1.CodesService.UpdateCodes
    */
