@@ -92,7 +92,7 @@ function encodingsOf(schema: DescMessage): ReadonlyMap<number, Encoding> {
 function encodingOf(field: DescField): Encoding {
   const wireType = wireTypeOf(field);
   const list = field.fieldKind === 'list';
-  // Contents of maps are not counted, because no request has one.
+  // An entry of a map counts as one value: its key and its value are scalars in every request, and take no objects.
   const message = field.fieldKind === 'map' ? undefined : field.message;
   return { wireType, list, packable: list && wireType !== WireType.LengthDelimited, message };
 }

@@ -92,13 +92,13 @@ describe('GET /api/v1/qr-codes/{id}/image', () => {
     expect(jsqr.default(new Uint8ClampedArray(data), width, height)?.data).toBe(scan_url);
   });
 
-  test('an SVG, with a file name in ASCII and in full', async () => {
+  test('an SVG, with a file name', async () => {
     const { get } = await image('?format=svg&size=200');
     const response = await get();
     expect(response.headers.get('content-type')).toBe('image/svg+xml');
     expect(await response.text()).toMatch(/^<svg /);
     const disposition = response.headers.get('content-disposition') ?? '';
-    expect(disposition).toMatch(/^inline; filename="[\x20-\x21\x23-\x7e]+\.svg"; filename\*=UTF-8''[\w%.~-]+\.svg$/);
+    expect(disposition).toMatch(/^inline; filename="[\w-]+\.svg"$/);
     expect(response.headers.get('cache-control')).toMatch(/^private/);
   });
 

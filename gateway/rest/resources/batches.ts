@@ -119,7 +119,7 @@ export function batches(core: CoreClients): Endpoint[] {
         403: ['batch_limit_exceeded', 'qr_limit_reached', 'business_plan_required', 'no_batches'],
         409: ['key_reused', 'key_in_flight'],
         413: ['too_many_rows', 'batch_too_large'],
-        503: ['no_short_code', 'key_not_stored'],
+        503: ['key_not_stored'],
       },
       async handle({ body, options }) {
         const request = fromJson(CreateBatchRequestSchema, body.fields);

@@ -79,7 +79,8 @@ export function image(core: CoreClients): Endpoint[] {
         const sharedHeaders = {
           etag: rendered.etag,
           'cache-control': 'private, no-cache',
-          'content-disposition': inline(rendered.fileName),
+          // The core's file names are of letters, digits and hyphens.
+          'content-disposition': `inline; filename="${rendered.fileName}"`,
         };
         if (rendered.unchanged || knownTags.includes('*'))
           return { status: 304, headers: sharedHeaders, body: undefined };
@@ -91,14 +92,4 @@ export function image(core: CoreClients): Endpoint[] {
       },
     }),
   ];
-}
-
-/** An inline disposition with the file name in ASCII and in UTF-8 (RFC 6266 §4, RFC 8187 §3.2). */
-function inline(fileName: string): string {
-  const ascii = fileName.replace(/[^\x20-\x7e]|["\\%]/g, '_');
-  const full = encodeURIComponent(fileName.toWellFormed()).replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-  return `inline; filename="${ascii}"; filename*=UTF-8''${full}`;
 }

@@ -85,7 +85,7 @@ export type RenderImageResponse = Message<"signpost.images.v1.RenderImageRespons
   etag: string;
 
   /**
-   * Suggested file name, with extension.
+   * Suggested file name, with extension: of letters, digits and hyphens of ASCII.
    *
    * @generated from field: string file_name = 4;
    */
