@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
 import type { OpenidProvider } from './openid-provider.ts';
 import { sealFor } from './seal.ts';
@@ -144,9 +144,9 @@ test.each([
 
 test('questions about sessions take at most 32 connections to the core, and persons take turns', async () => {
   const membership = { accountId: 'acct_1', accountName: 'A', member: { id: 'mbr_1', role: Role.VIEWER } };
-  const { calls, call } = counted(() => ({ memberships: [membership], account: { plan: Plan.BUSINESS } }));
+  const { calls, call } = counted(() => ({ memberships: [membership] }));
   const listEndedSessions = async () => ({ sessions: [], asOf: undefined });
-  const server = await serverBefore({ accounts: { listMemberships: call, getAccount: call, listEndedSessions } });
+  const server = await serverBefore({ accounts: { listMemberships: call, listEndedSessions } });
   const now = Math.floor(Date.now() / 1_000);
   const cookieOf = async (email: string) => {
     const session = { id: email, startedAt: now, expiresAt: now + 60, email, subject: email, name: null };

@@ -1,6 +1,5 @@
-import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { nameOf, PLAN_BY_NAME, ROLE_BY_NAME } from '../../common/contract/names.ts';
+import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { type Membership, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
@@ -21,10 +20,8 @@ export function sessionRoutes(
 ): void {
   const { core, sessions, publicUrl, signIn } = options;
   const inTurn = fairQueue(QUESTIONS);
-  const ask = <Answer>(session: Session, reply: FastifyReply, question: () => Promise<Answer>) =>
-    inTurn(personOf(session), whileOpen(reply), question);
   const askMemberships = (session: Session, reply: FastifyReply) =>
-    ask(session, reply, () => usableMemberships(core, session));
+    inTurn(personOf(session), whileOpen(reply), () => usableMemberships(core, session));
 
   app.get('/session', async (request, reply) => {
     reply.header('cache-control', 'no-store');
@@ -64,9 +61,6 @@ export function sessionRoutes(
       return reply.code(401).send({ signIn });
     }
     const { accountId, accountName, member } = current;
-    const headers = core.metadata({ account: accountId, member: member.id });
-    const { account } = await ask(session, reply, () => core.accounts.getAccount({}, { headers }));
-    if (!account) throw new ConnectError('the core returned no account', Code.Internal);
     // Not otherwise: a slow answer would put this session back in place of one that another tab has meanwhile.
     if (accountId !== session.account || member.id !== session.member) {
       await sessions.update(reply, { ...session, account: accountId, member: member.id });
@@ -74,7 +68,7 @@ export function sessionRoutes(
     return reply.send({
       email: session.email,
       name: session.name,
-      account: { id: accountId, name: accountName, plan: nameOf(PLAN_BY_NAME, account.plan) },
+      account: { id: accountId, name: accountName },
       member: { id: member.id, role: nameOf(ROLE_BY_NAME, member.role) },
       accounts: memberships.map((each) => ({
         id: each.accountId,

@@ -64,7 +64,7 @@ describe('a sign-in link', () => {
     expect(await (await session(browser)).json()).toEqual({
       email: EMAIL,
       name: null,
-      account: { id: account, name: 'Bakery', plan: 'business' },
+      account: { id: account, name: 'Bakery' },
       member: { id: member, role: 'owner' },
       accounts: [{ id: account, name: 'Bakery', role: 'owner' }],
       publicUrl: signpost.url,
@@ -136,7 +136,7 @@ test('a session opens any account of the person, and no other one', async () => 
   expect([opened.status, await opened.json()]).toEqual([
     200,
     expect.objectContaining({
-      account: { id: second, name: 'Second', plan: 'business' },
+      account: { id: second, name: 'Second' },
       member: { id: added.member?.id, role: 'viewer' },
       accounts: expect.arrayContaining([{ id: account, name: 'Bakery', role: 'owner' }]),
     }),

@@ -67,7 +67,7 @@ test('a member with a verified address signs in', async () => {
   expect(await (await session(browser)).json()).toEqual({
     email: 'Anna@Example.com',
     name: 'Anna Arendt',
-    account: { id: account, name: 'Bakery', plan: 'business' },
+    account: { id: account, name: 'Bakery' },
     member: { id: expect.stringMatching(/^mbr_/), role: 'owner' },
     accounts: [{ id: account, name: 'Bakery', role: 'owner' }],
     publicUrl: signpost.url,

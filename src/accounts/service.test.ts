@@ -68,6 +68,7 @@ test('an update changes only the fields that are set, and applies to the next ca
     codesUsed: 0n,
     batchLimit: 3,
   });
+  expect(read.features).toMatchObject({ api: true, bulk: false, images: false });
   await accounts.updateAccount({ name: 'Osteria', overrides: {} });
   expect((await accounts.getAccount({})).account).toMatchObject({ name: 'Osteria', plan: Plan.FREE });
   expect((await codes(apiKey)).status).toBe(403);

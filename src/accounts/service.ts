@@ -80,7 +80,7 @@ export function accountsService(options: {
       });
     },
     async getAccount(_, context) {
-      const { id, codeLimit, batchLimit } = accountOf(context);
+      const { id, features, codeLimit, batchLimit } = accountOf(context);
       const account = await orm.em.fork().findOneOrFail(AccountEntity, { id });
       const used = await usageOf(pool, id);
       const quota = account.monthlyQuota ?? PLANS[account.plan].monthlyQuota;
@@ -93,6 +93,7 @@ export function accountsService(options: {
           codesUsed: BigInt(used.codes),
           batchLimit,
         },
+        features,
       };
     },
     async listAccounts(request) {

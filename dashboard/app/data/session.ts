@@ -14,7 +14,7 @@ export type RoleName = (typeof ROLES)[number];
 export interface Session {
   readonly email: string;
   readonly name: string | null;
-  readonly account: { readonly id: string; readonly name: string; readonly plan: string };
+  readonly account: { readonly id: string; readonly name: string };
   readonly member: { readonly id: string; readonly role: RoleName };
   readonly accounts: readonly { readonly id: string; readonly name: string; readonly role: RoleName }[];
   /** The origin of scan URLs on the platform's own host. */

@@ -1,3 +1,4 @@
+import { useQuery } from '@connectrpc/connect-query';
 import { KeyRound } from 'lucide-react';
 import { useState } from 'react';
 import { AccountsService } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -17,6 +18,7 @@ export function ApiKey() {
     api: { key: texts },
   } = useMessages();
   const { account } = useSession();
+  const { data } = useQuery(AccountsService.method.getAccount, {});
   const isOwner = useMay('owner');
   const [asked, setAsked] = useState<'rotate' | 'revoke'>();
   const [key, setKey] = useState<string>();
@@ -28,7 +30,7 @@ export function ApiKey() {
       <StayGuard isNeeded={rotate.isRunning} />
       <Panel>
         <p>{texts.text}</p>
-        {account.plan === 'free' && <Notice>{texts.noApi}</Notice>}
+        {data?.features?.api === false && <Notice>{texts.noApi}</Notice>}
         {isOwner ? (
           <div className={styles.buttons}>
             <Button icon={KeyRound} onPress={() => setAsked('rotate')}>

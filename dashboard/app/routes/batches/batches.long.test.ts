@@ -218,15 +218,21 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByText('Your role does not allow this.').waitFor();
   });
 
-  test('are not offered where the plan has none', async () => {
+  test('are not offered where the plan, or the account’s own contract, has none', async () => {
     const account = pages.client(AccountsService);
-    await account.updateAccount({ plan: Plan.FREE });
-    const page = await pages.open('/batches');
-    await page.getByText('Your plan does not include batches.').waitFor();
-    await page.goto(`${pages.dashboard.url}/batches/new`);
-    await page.getByText('Your plan does not include batches.').waitFor();
-    expect(await page.getByRole('button', { name: /Choose a file|Try again/ }).count()).toBe(0);
-    await account.updateAccount({ plan: Plan.ENTERPRISE });
+    const page = await pages.open('/team');
+    for (const [plan, overrides] of [
+      [Plan.FREE, {}],
+      [Plan.ENTERPRISE, { bulk: false }],
+    ] as const) {
+      await account.updateAccount({ plan, overrides });
+      for (const path of ['/batches', '/batches/new']) {
+        await page.goto(`${pages.dashboard.url}${path}`);
+        await page.getByText('Your plan does not include batches.').waitFor();
+      }
+      expect(await page.getByRole('button', { name: /Choose a file|Try again/ }).count()).toBe(0);
+    }
+    await account.updateAccount({ overrides: {} });
     await page.close();
   });
 

@@ -13,11 +13,12 @@ import type { CsvFile } from './read-csv.ts';
 /** The most problems that are listed; the file to download has all of them. */
 const MAX_LISTED = 50;
 
-/** What the account's plan allows: rows in a batch, and further codes. Undefined while it is not known, or without a limit. */
+/** What the account may do: batches, rows in one, and further codes. Undefined while it is not known, or without a limit. */
 export function usePlanLimits() {
   const { data } = useQuery(AccountsService.method.getAccount, {});
   const { batchLimit, codeLimit, codesUsed = 0n } = data?.usage ?? {};
   return {
+    hasBatches: data?.features?.bulk !== false && batchLimit !== 0,
     batchLimit,
     codesLeft: codeLimit === undefined ? undefined : Math.max(0, Number(codeLimit - codesUsed)),
   };

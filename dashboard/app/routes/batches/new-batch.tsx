@@ -23,8 +23,8 @@ import { type BatchOptions, TooLarge, useCreateBatch } from './use-create-batch.
 export function NewBatch() {
   const { batches, common, shell } = useMessages();
   const mayCreate = useMayEnter('editor');
-  const { batchLimit } = usePlanLimits();
-  const obstacle = batchLimit === 0 ? batches.notInPlan : !mayCreate && common.notAllowed(shell.roles.editor);
+  const { hasBatches } = usePlanLimits();
+  const obstacle = !hasBatches ? batches.notInPlan : !mayCreate && common.notAllowed(shell.roles.editor);
   return <Page title={batches.new}>{obstacle ? <Notice>{obstacle}</Notice> : <NewBatchForm />}</Page>;
 }
 

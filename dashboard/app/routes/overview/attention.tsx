@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { CircleCheck } from 'lucide-react';
 import type { ReactNode } from 'react';
-import type { Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { GetAccountResponse } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Batch, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { DomainState } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import type { Endpoint } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -13,9 +13,9 @@ import styles from './overview.module.css';
 import { type Concern, useAttention } from './use-attention.ts';
 
 /** What needs attention, each with a link to it; or one line that says that nothing does. */
-export function Attention({ usage }: { readonly usage: Usage | undefined }) {
+export function Attention({ account }: { readonly account: GetAccountResponse }) {
   const { overview } = useFirstMessages();
-  const { concerns, isLoading, isComplete } = useAttention(usage);
+  const { concerns, isLoading, isComplete } = useAttention(account);
   if (concerns.length === 0) {
     if (!isComplete) return <Notice look="warning">{overview.attention.unchecked}</Notice>;
     // Nothing is claimed before all is known, but the line keeps its place.

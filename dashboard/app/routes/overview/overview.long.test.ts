@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Response } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
@@ -137,6 +138,24 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await page.getByRole('link', { name: 'DNS-Einträge ansehen' }).focus();
       await page.keyboard.press('Enter');
       await page.waitForURL('**/domains');
+      await page.close();
+    });
+
+    test('knows whether the account has batches, by its plan or its own contract', async () => {
+      const accounts = pages.client(AccountsService);
+      await pages.client(BatchesService).createBatch({ name: 'Tables', rows: [{ targetUrl: 'nowhere' }] });
+      const page = await pages.open('/team');
+      const failed = page.getByText('1 row of the batch “Tables” could not be created');
+      await accounts.updateAccount({ plan: Plan.FREE, overrides: { bulk: true } });
+      await page.goto(pages.dashboard.url);
+      await failed.waitFor();
+      await accounts.updateAccount({ plan: Plan.BUSINESS, overrides: { bulk: false } });
+      await page.reload();
+      await page.getByText('menu.harbour.example is not set up yet').waitFor();
+      await page.waitForLoadState('networkidle');
+      expect(await page.getByText('Not everything could be checked.').count()).toBe(0);
+      expect(await failed.count()).toBe(0);
+      await accounts.updateAccount({ overrides: {} });
       await page.close();
     });
 

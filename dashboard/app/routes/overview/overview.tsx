@@ -22,21 +22,21 @@ const route = getRouteApi('/');
 export function Overview() {
   const { overview, shell } = useFirstMessages();
   const { days = 30 } = route.useSearch();
-  const account = useQuery(AccountsService.method.getAccount, {});
-  const mayBeNew = account.data?.usage?.codesUsed === 0n;
+  const query = useQuery(AccountsService.method.getAccount, {});
+  const mayBeNew = query.data?.usage?.codesUsed === 0n;
   const { data: codes } = useQuery(CodesService.method.listCodes, { limit: 1 }, { enabled: mayBeNew });
   const isNew = mayBeNew && codes?.total === 0n;
   return (
     <Page title={shell.nav.overview} actions={!isNew && <Periods />}>
-      <Loaded query={account}>
-        {({ usage }) =>
+      <Loaded query={query}>
+        {(account) =>
           isNew ? (
             <FirstCode />
           ) : (
             <>
-              <Attention usage={usage} />
+              <Attention account={account} />
               <h2 className="visually-hidden">{overview.figures}</h2>
-              <Tiles usage={usage} days={days} />
+              <Tiles usage={account.usage} days={days} />
               <div className={styles.columns}>
                 <Scans days={days} />
                 <TopCodes days={days} />

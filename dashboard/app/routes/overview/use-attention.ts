@@ -1,11 +1,10 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
-import type { Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { GetAccountResponse } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type Domain, DomainState, DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { serverNow } from '../../data/clock.ts';
-import { useSession } from '../../data/session.ts';
 import { REFRESH_MS } from './tiles.tsx';
 
 /** Share of a limit from which the overview mentions it. */
@@ -27,12 +26,12 @@ export type Concern =
   | { readonly kind: 'codes' | 'requests'; readonly used: bigint; readonly limit: bigint };
 
 /** What needs attention, the most urgent first. `isComplete` is false if something could not be checked. */
-export function useAttention(usage: Usage | undefined): {
+export function useAttention({ usage, features }: GetAccountResponse): {
   readonly concerns: readonly Concern[];
   readonly isLoading: boolean;
   readonly isComplete: boolean;
 } {
-  const hasBatches = useSession().account.plan !== 'free';
+  const hasBatches = features?.bulk !== false;
   const options = { refetchInterval: REFRESH_MS };
   const domains = useQuery(DomainsService.method.listDomains, {}, options);
   const endpoints = useQuery(WebhooksService.method.listEndpoints, {}, options);

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file signpost/accounts/v1/accounts.proto.
  */
 export const file_signpost_accounts_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKBVVzYWdlEhoKDW1vbnRobHlfcXVvdGEYASABKANIAIgBARIVCg1yZXF1ZXN0c191c2VkGAIgASgDEhcKCmNvZGVfbGltaXQYAyABKANIAYgBARISCgpjb2Rlc191c2VkGAQgASgDEhMKC2JhdGNoX2xpbWl0GAUgASgFQhAKDl9tb250aGx5X3F1b3RhQg0KC19jb2RlX2xpbWl0IpoBChRDcmVhdGVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBEjQKBHBsYW4YAiABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5QbGFuQgq6SAeCAQQQASAAEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcyJdChVDcmVhdGVBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSFAoHYXBpX2tleRgCIAEoCUIDgAEBIhMKEUdldEFjY291bnRSZXF1ZXN0InAKEkdldEFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudBIqCgV1c2FnZRgCIAEoCzIbLnNpZ25wb3N0LmFjY291bnRzLnYxLlVzYWdlInMKE0xpc3RBY2NvdW50c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIoABChRMaXN0QWNjb3VudHNSZXNwb25zZRIvCghhY2NvdW50cxgBIAMoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQSDQoFdG90YWwYAiABKAMSGAoLbmV4dF9jdXJzb3IYAyABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3Ii9gEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0Eh0KBG5hbWUYASABKAlCCrpIB3IFEAEYyAFIAIgBARIyCgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIIukgFggECEAESMgoJb3ZlcnJpZGVzGAMgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEk4KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0Idukga4gEXEgRuYW1lEgRwbGFuEglvdmVycmlkZXNCBwoFX25hbWUiRwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IjAKFFJlbmFtZUFjY291bnRSZXF1ZXN0EhgKBG5hbWUYASABKAlCCrpIB3IFEAEYyAEiRwoVUmVuYW1lQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IioKE0Nsb3NlQWNjb3VudFJlcXVlc3QSEwoLZGVsZXRlX2RhdGEYASABKAgiRgoUQ2xvc2VBY2NvdW50UmVzcG9uc2USLgoHYWNjb3VudBgBIAEoCzIdLnNpZ25wb3N0LmFjY291bnRzLnYxLkFjY291bnQiEgoQUm90YXRlS2V5UmVxdWVzdCIpChFSb3RhdGVLZXlSZXNwb25zZRIUCgdhcGlfa2V5GAEgASgJQgOAAQEiEgoQUmV2b2tlS2V5UmVxdWVzdCITChFSZXZva2VLZXlSZXNwb25zZSJ9CgZNZW1iZXISCgoCaWQYASABKAkSDQoFZW1haWwYAiABKAkSKAoEcm9sZRgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGUSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYwoQQWRkTWVtYmVyUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUY/gFgARI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJBChFBZGRNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiVwoTVXBkYXRlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCRI0CgRyb2xlGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUm9sZUIKukgHggEEEAEgACJEChRVcGRhdGVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiIQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIKCgJpZBgBIAEoCSJEChRSZW1vdmVNZW1iZXJSZXNwb25zZRIsCgZtZW1iZXIYASABKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IkQKE0xpc3RNZW1iZXJzUmVzcG9uc2USLQoHbWVtYmVycxgBIAMoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciJxChZMaXN0TWVtYmVyc2hpcHNSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BEhIKBWxpbWl0GAIgASgFSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQFCCAoGX2xpbWl0QgkKB19jdXJzb3IiegoXTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2USNQoLbWVtYmVyc2hpcHMYASADKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwEhgKC25leHRfY3Vyc29yGAIgASgJSACIAQFCDgoMX25leHRfY3Vyc29yImQKCk1lbWJlcnNoaXASEgoKYWNjb3VudF9pZBgBIAEoCRIUCgxhY2NvdW50X25hbWUYAiABKAkSLAoGbWVtYmVyGAMgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIjQKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKBWVtYWlsGAEgASgJQgq6SAdyBRABGP4BIl4KGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRISCgV0b2tlbhgBIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjYKF1JlZGVlbVNpZ25JbkxpbmtSZXF1ZXN0EhsKBXRva2VuGAEgASgJQgyAAQG6SAZyBBABGGQiUAoYUmVkZWVtU2lnbkluTGlua1Jlc3BvbnNlEjQKCm1lbWJlcnNoaXAYASABKAsyIC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXJzaGlwIjUKEkVuZFNlc3Npb25zUmVxdWVzdBIfCgRrZXlzGAEgAygMQhG6SA6SAQsIARDoByIEegJoICIVChNFbmRTZXNzaW9uc1Jlc3BvbnNlIkUKGExpc3RFbmRlZFNlc3Npb25zUmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAifAoZTGlzdEVuZGVkU2Vzc2lvbnNSZXNwb25zZRI0CghzZXNzaW9ucxgBIAMoCzIiLnNpZ25wb3N0LmFjY291bnRzLnYxLkVuZGVkU2Vzc2lvbhIpCgVhc19vZhgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoMRW5kZWRTZXNzaW9uEgsKA2tleRgBIAEoDBIsCghlbmRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidwoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZvZmZzZXQYAiABKAVIAYgBARITCgZjdXJzb3IYAyABKAlIAogBAUIICgZfbGltaXRCCQoHX29mZnNldEIJCgdfY3Vyc29yIncKGExpc3RBdWRpdEVudHJpZXNSZXNwb25zZRIxCgdlbnRyaWVzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuQXVkaXRFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJwCgpBdWRpdEVudHJ5EgoKAmlkGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgDIAEoCRIOCgZhY3Rpb24YBCABKAkSDwoHc3ViamVjdBgFIAEoCSKbAQoWTGlzdEFwaVJlcXVlc3RzUmVxdWVzdBISCgVsaW1pdBgBIAEoBUgAiAEBEhMKBmN1cnNvchgCIAEoCUgBiAEBEiUKDHN0YXR1c19jbGFzcxgDIAEoBUIPukgMGgowADACMAMwBDAFEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABQggKBl9saW1pdEIJCgdfY3Vyc29yIncKF0xpc3RBcGlSZXF1ZXN0c1Jlc3BvbnNlEjIKCHJlcXVlc3RzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuQXBpUmVxdWVzdBIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciKnAQoKQXBpUmVxdWVzdBIKCgJpZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZtZXRob2QYBCABKAkSDAoEcGF0aBgFIAEoCRIOCgZzdGF0dXMYBiABKAUSDgoGcmVhc29uGAcgASgJEhMKC2R1cmF0aW9uX21zGAggASgFKmMKBFBsYW4SFAoQUExBTl9VTlNQRUNJRklFRBAAEg0KCVBMQU5fRlJFRRABEhEKDVBMQU5fQlVTSU5FU1MQAhIOCgpQTEFOX1NDQUxFEAMSEwoPUExBTl9FTlRFUlBSSVNFEAQqXgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDgoKUk9MRV9PV05FUhABEg4KClJPTEVfQURNSU4QAhIPCgtST0xFX0VESVRPUhADEg8KC1JPTEVfVklFV0VSEAQyqBEKD0FjY291bnRzU2VydmljZRJwCg1DcmVhdGVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiBqq7GAIIBBJuCgpHZXRBY2NvdW50Eicuc2lnbnBvc3QuYWNjb3VudHMudjEuR2V0QWNjb3VudFJlcXVlc3QaKC5zaWducG9zdC5hY2NvdW50cy52MS5HZXRBY2NvdW50UmVzcG9uc2UiDZACAaq7GAYIAygBMAIScAoMTGlzdEFjY291bnRzEikuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFjY291bnRzUmVxdWVzdBoqLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgmQAgGquxgCCAQScgoNVXBkYXRlQWNjb3VudBIqLnNpZ25wb3N0LmFjY291bnRzLnYxLlVwZGF0ZUFjY291bnRSZXF1ZXN0Gisuc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlQWNjb3VudFJlc3BvbnNlIgiquxgECAMwARJyCg1SZW5hbWVBY2NvdW50Eiouc2lnbnBvc3QuYWNjb3VudHMudjEuUmVuYW1lQWNjb3VudFJlcXVlc3QaKy5zaWducG9zdC5hY2NvdW50cy52MS5SZW5hbWVBY2NvdW50UmVzcG9uc2UiCKq7GAQIAzAEEnEKDENsb3NlQWNjb3VudBIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXNwb25zZSIKqrsYBggDKAEwBRJmCglSb3RhdGVLZXkSJi5zaWducG9zdC5hY2NvdW50cy52MS5Sb3RhdGVLZXlSZXF1ZXN0Gicuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVzcG9uc2UiCKq7GAQIAzAFEmYKCVJldm9rZUtleRImLnNpZ25wb3N0LmFjY291bnRzLnYxLlJldm9rZUtleVJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXNwb25zZSIIqrsYBAgDMAUSZgoJQWRkTWVtYmVyEiYuc2lnbnBvc3QuYWNjb3VudHMudjEuQWRkTWVtYmVyUmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlc3BvbnNlIgiquxgECAMwBBJvCgxVcGRhdGVNZW1iZXISKS5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVNZW1iZXJSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlTWVtYmVyUmVzcG9uc2UiCKq7GAQIAzAEEm8KDFJlbW92ZU1lbWJlchIpLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIIqrsYBAgDMAQSbwoLTGlzdE1lbWJlcnMSKC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1JlcXVlc3QaKS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlIguQAgGquxgECAMwAhJ2Cg9MaXN0TWVtYmVyc2hpcHMSLC5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0TWVtYmVyc2hpcHNSZXF1ZXN0Gi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNoaXBzUmVzcG9uc2UiBqq7GAIIBBJ7ChBDcmVhdGVTaWduSW5MaW5rEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiCKq7GAQIAzABEnkKEFJlZGVlbVNpZ25JbkxpbmsSLS5zaWducG9zdC5hY2NvdW50cy52MS5SZWRlZW1TaWduSW5MaW5rUmVxdWVzdBouLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlZGVlbVNpZ25JbkxpbmtSZXNwb25zZSIGqrsYAggEEmoKC0VuZFNlc3Npb25zEiguc2lnbnBvc3QuYWNjb3VudHMudjEuRW5kU2Vzc2lvbnNSZXF1ZXN0Gikuc2lnbnBvc3QuYWNjb3VudHMudjEuRW5kU2Vzc2lvbnNSZXNwb25zZSIGqrsYAggEEn8KEUxpc3RFbmRlZFNlc3Npb25zEi4uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEVuZGVkU2Vzc2lvbnNSZXF1ZXN0Gi8uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEVuZGVkU2Vzc2lvbnNSZXNwb25zZSIJkAIBqrsYAggEEoABChBMaXN0QXVkaXRFbnRyaWVzEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiDZACAaq7GAYIAygBMAISewoPTGlzdEFwaVJlcXVlc3RzEiwuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEFwaVJlcXVlc3RzUmVxdWVzdBotLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBcGlSZXF1ZXN0c1Jlc3BvbnNlIguQAgGquxgECAMwAkI9Chhjb20uc2lnbnBvc3QuYWNjb3VudHMudjFQAVofc2lnbnBvc3QvYWNjb3VudHMvdjE7YWNjb3VudHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
+  fileDesc("CiNzaWducG9zdC9hY2NvdW50cy92MS9hY2NvdW50cy5wcm90bxIUc2lnbnBvc3QuYWNjb3VudHMudjEikgIKCU92ZXJyaWRlcxIsCg1tb250aGx5X3F1b3RhGAEgASgDQhC6SA0iCxj/////////DygASACIAQESKQoKY29kZV9saW1pdBgCIAEoA0IQukgNIgsY/////////w8oAEgBiAEBEiUKC2JhdGNoX2xpbWl0GAMgASgFQgu6SAgaBhiowwEoAEgCiAEBEhAKA2FwaRgEIAEoCEgDiAEBEhEKBGJ1bGsYBSABKAhIBIgBARITCgZpbWFnZXMYBiABKAhIBYgBAUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdEIOCgxfYmF0Y2hfbGltaXRCBgoEX2FwaUIHCgVfYnVsa0IJCgdfaW1hZ2VzIuABCgdBY2NvdW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSKAoEcGxhbhgDIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW4SMgoJb3ZlcnJpZGVzGAQgASgLMh8uc2lnbnBvc3QuYWNjb3VudHMudjEuT3ZlcnJpZGVzEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWNsb3NlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNQoIRmVhdHVyZXMSCwoDYXBpGAEgASgIEgwKBGJ1bGsYAiABKAgSDgoGaW1hZ2VzGAMgASgIIp0BCgVVc2FnZRIaCg1tb250aGx5X3F1b3RhGAEgASgDSACIAQESFQoNcmVxdWVzdHNfdXNlZBgCIAEoAxIXCgpjb2RlX2xpbWl0GAMgASgDSAGIAQESEgoKY29kZXNfdXNlZBgEIAEoAxITCgtiYXRjaF9saW1pdBgFIAEoBUIQCg5fbW9udGhseV9xdW90YUINCgtfY29kZV9saW1pdCKaAQoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSGAoEbmFtZRgBIAEoCUIKukgHcgUQARjIARI0CgRwbGFuGAIgASgOMhouc2lnbnBvc3QuYWNjb3VudHMudjEuUGxhbkIKukgHggEEEAEgABIyCglvdmVycmlkZXMYAyABKAsyHy5zaWducG9zdC5hY2NvdW50cy52MS5PdmVycmlkZXMiXQoVQ3JlYXRlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50EhQKB2FwaV9rZXkYAiABKAlCA4ABASITChFHZXRBY2NvdW50UmVxdWVzdCKiAQoSR2V0QWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50EioKBXVzYWdlGAIgASgLMhsuc2lnbnBvc3QuYWNjb3VudHMudjEuVXNhZ2USMAoIZmVhdHVyZXMYAyABKAsyHi5zaWducG9zdC5hY2NvdW50cy52MS5GZWF0dXJlcyJzChNMaXN0QWNjb3VudHNSZXF1ZXN0EhIKBWxpbWl0GAEgASgFSACIAQESEwoGb2Zmc2V0GAIgASgFSAGIAQESEwoGY3Vyc29yGAMgASgJSAKIAQFCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvciKAAQoUTGlzdEFjY291bnRzUmVzcG9uc2USLwoIYWNjb3VudHMYASADKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50Eg0KBXRvdGFsGAIgASgDEhgKC25leHRfY3Vyc29yGAMgASgJSACIAQFCDgoMX25leHRfY3Vyc29yIvYBChRVcGRhdGVBY2NvdW50UmVxdWVzdBIdCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBSACIAQESMgoEcGxhbhgCIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlBsYW5CCLpIBYIBAhABEjIKCW92ZXJyaWRlcxgDIAEoCzIfLnNpZ25wb3N0LmFjY291bnRzLnYxLk92ZXJyaWRlcxJOCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCHbpIGuIBFxIEbmFtZRIEcGxhbhIJb3ZlcnJpZGVzQgcKBV9uYW1lIkcKFVVwZGF0ZUFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudCIwChRSZW5hbWVBY2NvdW50UmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGMgBIkcKFVJlbmFtZUFjY291bnRSZXNwb25zZRIuCgdhY2NvdW50GAEgASgLMh0uc2lnbnBvc3QuYWNjb3VudHMudjEuQWNjb3VudCIqChNDbG9zZUFjY291bnRSZXF1ZXN0EhMKC2RlbGV0ZV9kYXRhGAEgASgIIkYKFENsb3NlQWNjb3VudFJlc3BvbnNlEi4KB2FjY291bnQYASABKAsyHS5zaWducG9zdC5hY2NvdW50cy52MS5BY2NvdW50IhIKEFJvdGF0ZUtleVJlcXVlc3QiKQoRUm90YXRlS2V5UmVzcG9uc2USFAoHYXBpX2tleRgBIAEoCUIDgAEBIhIKEFJldm9rZUtleVJlcXVlc3QiEwoRUmV2b2tlS2V5UmVzcG9uc2UifQoGTWVtYmVyEgoKAmlkGAEgASgJEg0KBWVtYWlsGAIgASgJEigKBHJvbGUYAyABKA4yGi5zaWducG9zdC5hY2NvdW50cy52MS5Sb2xlEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImMKEEFkZE1lbWJlclJlcXVlc3QSGQoFZW1haWwYASABKAlCCrpIB3IFGP4BYAESNAoEcm9sZRgCIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGVCCrpIB4IBBBABIAAiQQoRQWRkTWVtYmVyUmVzcG9uc2USLAoGbWVtYmVyGAEgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIlcKE1VwZGF0ZU1lbWJlclJlcXVlc3QSCgoCaWQYASABKAkSNAoEcm9sZRgCIAEoDjIaLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvbGVCCrpIB4IBBBABIAAiRAoUVXBkYXRlTWVtYmVyUmVzcG9uc2USLAoGbWVtYmVyGAEgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIiEKE1JlbW92ZU1lbWJlclJlcXVlc3QSCgoCaWQYASABKAkiRAoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USLAoGbWVtYmVyGAEgASgLMhwuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyIhQKEkxpc3RNZW1iZXJzUmVxdWVzdCJEChNMaXN0TWVtYmVyc1Jlc3BvbnNlEi0KB21lbWJlcnMYASADKAsyHC5zaWducG9zdC5hY2NvdW50cy52MS5NZW1iZXIicQoWTGlzdE1lbWJlcnNoaXBzUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUQARj+ARISCgVsaW1pdBgCIAEoBUgAiAEBEhMKBmN1cnNvchgDIAEoCUgBiAEBQggKBl9saW1pdEIJCgdfY3Vyc29yInoKF0xpc3RNZW1iZXJzaGlwc1Jlc3BvbnNlEjUKC21lbWJlcnNoaXBzGAEgAygLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyc2hpcBIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJkCgpNZW1iZXJzaGlwEhIKCmFjY291bnRfaWQYASABKAkSFAoMYWNjb3VudF9uYW1lGAIgASgJEiwKBm1lbWJlchgDIAEoCzIcLnNpZ25wb3N0LmFjY291bnRzLnYxLk1lbWJlciI0ChdDcmVhdGVTaWduSW5MaW5rUmVxdWVzdBIZCgVlbWFpbBgBIAEoCUIKukgHcgUQARj+ASJeChhDcmVhdGVTaWduSW5MaW5rUmVzcG9uc2USEgoFdG9rZW4YASABKAlCA4ABARIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI2ChdSZWRlZW1TaWduSW5MaW5rUmVxdWVzdBIbCgV0b2tlbhgBIAEoCUIMgAEBukgGcgQQARhkIlAKGFJlZGVlbVNpZ25JbkxpbmtSZXNwb25zZRI0CgptZW1iZXJzaGlwGAEgASgLMiAuc2lnbnBvc3QuYWNjb3VudHMudjEuTWVtYmVyc2hpcCI1ChJFbmRTZXNzaW9uc1JlcXVlc3QSHwoEa2V5cxgBIAMoDEIRukgOkgELCAEQ6AciBHoCaCAiFQoTRW5kU2Vzc2lvbnNSZXNwb25zZSJFChhMaXN0RW5kZWRTZXNzaW9uc1JlcXVlc3QSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInwKGUxpc3RFbmRlZFNlc3Npb25zUmVzcG9uc2USNAoIc2Vzc2lvbnMYASADKAsyIi5zaWducG9zdC5hY2NvdW50cy52MS5FbmRlZFNlc3Npb24SKQoFYXNfb2YYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkkKDEVuZGVkU2Vzc2lvbhILCgNrZXkYASABKAwSLAoIZW5kZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIncKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhIKBWxpbWl0GAEgASgFSACIAQESEwoGb2Zmc2V0GAIgASgFSAGIAQESEwoGY3Vyc29yGAMgASgJSAKIAQFCCAoGX2xpbWl0QgkKB19vZmZzZXRCCQoHX2N1cnNvciJ3ChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USMQoHZW50cmllcxgBIAMoCzIgLnNpZ25wb3N0LmFjY291bnRzLnYxLkF1ZGl0RW50cnkSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IicAoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGYWN0aW9uGAQgASgJEg8KB3N1YmplY3QYBSABKAkimwEKFkxpc3RBcGlSZXF1ZXN0c1JlcXVlc3QSEgoFbGltaXQYASABKAVIAIgBARITCgZjdXJzb3IYAiABKAlIAYgBARIlCgxzdGF0dXNfY2xhc3MYAyABKAVCD7pIDBoKMAAwAjADMAQwBRIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAAUIICgZfbGltaXRCCQoHX2N1cnNvciJ3ChdMaXN0QXBpUmVxdWVzdHNSZXNwb25zZRIyCghyZXF1ZXN0cxgBIAMoCzIgLnNpZ25wb3N0LmFjY291bnRzLnYxLkFwaVJlcXVlc3QSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBAUIOCgxfbmV4dF9jdXJzb3IipwEKCkFwaVJlcXVlc3QSCgoCaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGbWV0aG9kGAQgASgJEgwKBHBhdGgYBSABKAkSDgoGc3RhdHVzGAYgASgFEg4KBnJlYXNvbhgHIAEoCRITCgtkdXJhdGlvbl9tcxgIIAEoBSpjCgRQbGFuEhQKEFBMQU5fVU5TUEVDSUZJRUQQABINCglQTEFOX0ZSRUUQARIRCg1QTEFOX0JVU0lORVNTEAISDgoKUExBTl9TQ0FMRRADEhMKD1BMQU5fRU5URVJQUklTRRAEKl4KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg4KClJPTEVfT1dORVIQARIOCgpST0xFX0FETUlOEAISDwoLUk9MRV9FRElUT1IQAxIPCgtST0xFX1ZJRVdFUhAEMqgRCg9BY2NvdW50c1NlcnZpY2UScAoNQ3JlYXRlQWNjb3VudBIqLnNpZ25wb3N0LmFjY291bnRzLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0Gisuc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgaquxgCCAQSbgoKR2V0QWNjb3VudBInLnNpZ25wb3N0LmFjY291bnRzLnYxLkdldEFjY291bnRSZXF1ZXN0Giguc2lnbnBvc3QuYWNjb3VudHMudjEuR2V0QWNjb3VudFJlc3BvbnNlIg2QAgGquxgGCAMoATACEnAKDExpc3RBY2NvdW50cxIpLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBY2NvdW50c1JlcXVlc3QaKi5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QWNjb3VudHNSZXNwb25zZSIJkAIBqrsYAggEEnIKDVVwZGF0ZUFjY291bnQSKi5zaWducG9zdC5hY2NvdW50cy52MS5VcGRhdGVBY2NvdW50UmVxdWVzdBorLnNpZ25wb3N0LmFjY291bnRzLnYxLlVwZGF0ZUFjY291bnRSZXNwb25zZSIIqrsYBAgDMAEScgoNUmVuYW1lQWNjb3VudBIqLnNpZ25wb3N0LmFjY291bnRzLnYxLlJlbmFtZUFjY291bnRSZXF1ZXN0Gisuc2lnbnBvc3QuYWNjb3VudHMudjEuUmVuYW1lQWNjb3VudFJlc3BvbnNlIgiquxgECAMwBBJxCgxDbG9zZUFjY291bnQSKS5zaWducG9zdC5hY2NvdW50cy52MS5DbG9zZUFjY291bnRSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuQ2xvc2VBY2NvdW50UmVzcG9uc2UiCqq7GAYIAygBMAUSZgoJUm90YXRlS2V5EiYuc2lnbnBvc3QuYWNjb3VudHMudjEuUm90YXRlS2V5UmVxdWVzdBonLnNpZ25wb3N0LmFjY291bnRzLnYxLlJvdGF0ZUtleVJlc3BvbnNlIgiquxgECAMwBRJmCglSZXZva2VLZXkSJi5zaWducG9zdC5hY2NvdW50cy52MS5SZXZva2VLZXlSZXF1ZXN0Gicuc2lnbnBvc3QuYWNjb3VudHMudjEuUmV2b2tlS2V5UmVzcG9uc2UiCKq7GAQIAzAFEmYKCUFkZE1lbWJlchImLnNpZ25wb3N0LmFjY291bnRzLnYxLkFkZE1lbWJlclJlcXVlc3QaJy5zaWducG9zdC5hY2NvdW50cy52MS5BZGRNZW1iZXJSZXNwb25zZSIIqrsYBAgDMAQSbwoMVXBkYXRlTWVtYmVyEikuc2lnbnBvc3QuYWNjb3VudHMudjEuVXBkYXRlTWVtYmVyUmVxdWVzdBoqLnNpZ25wb3N0LmFjY291bnRzLnYxLlVwZGF0ZU1lbWJlclJlc3BvbnNlIgiquxgECAMwBBJvCgxSZW1vdmVNZW1iZXISKS5zaWducG9zdC5hY2NvdW50cy52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0Giouc2lnbnBvc3QuYWNjb3VudHMudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2UiCKq7GAQIAzAEEm8KC0xpc3RNZW1iZXJzEiguc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNSZXF1ZXN0Gikuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNSZXNwb25zZSILkAIBqrsYBAgDMAISdgoPTGlzdE1lbWJlcnNoaXBzEiwuc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdE1lbWJlcnNoaXBzUmVxdWVzdBotLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RNZW1iZXJzaGlwc1Jlc3BvbnNlIgaquxgCCAQSewoQQ3JlYXRlU2lnbkluTGluaxItLnNpZ25wb3N0LmFjY291bnRzLnYxLkNyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0Gi4uc2lnbnBvc3QuYWNjb3VudHMudjEuQ3JlYXRlU2lnbkluTGlua1Jlc3BvbnNlIgiquxgECAMwARJ5ChBSZWRlZW1TaWduSW5MaW5rEi0uc2lnbnBvc3QuYWNjb3VudHMudjEuUmVkZWVtU2lnbkluTGlua1JlcXVlc3QaLi5zaWducG9zdC5hY2NvdW50cy52MS5SZWRlZW1TaWduSW5MaW5rUmVzcG9uc2UiBqq7GAIIBBJqCgtFbmRTZXNzaW9ucxIoLnNpZ25wb3N0LmFjY291bnRzLnYxLkVuZFNlc3Npb25zUmVxdWVzdBopLnNpZ25wb3N0LmFjY291bnRzLnYxLkVuZFNlc3Npb25zUmVzcG9uc2UiBqq7GAIIBBJ/ChFMaXN0RW5kZWRTZXNzaW9ucxIuLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RFbmRlZFNlc3Npb25zUmVxdWVzdBovLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RFbmRlZFNlc3Npb25zUmVzcG9uc2UiCZACAaq7GAIIBBKAAQoQTGlzdEF1ZGl0RW50cmllcxItLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gi4uc2lnbnBvc3QuYWNjb3VudHMudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIg2QAgGquxgGCAMoATACEnsKD0xpc3RBcGlSZXF1ZXN0cxIsLnNpZ25wb3N0LmFjY291bnRzLnYxLkxpc3RBcGlSZXF1ZXN0c1JlcXVlc3QaLS5zaWducG9zdC5hY2NvdW50cy52MS5MaXN0QXBpUmVxdWVzdHNSZXNwb25zZSILkAIBqrsYBAgDMAJCPQoYY29tLnNpZ25wb3N0LmFjY291bnRzLnYxUAFaH3NpZ25wb3N0L2FjY291bnRzL3YxO2FjY291bnRzdjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signpost_access_v1_requirements]);
 
 /**
  * Limits and features that override the plan's for one account; absent means the plan's.
@@ -129,6 +129,41 @@ export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_signpost_accounts_v1_accounts, 1);
 
 /**
+ * What an account may use, by its plan or its overrides. Source: docs/contract.md, "Who may call".
+ *
+ * @generated from message signpost.accounts.v1.Features
+ */
+export type Features = Message<"signpost.accounts.v1.Features"> & {
+  /**
+   * Calls by API key.
+   *
+   * @generated from field: bool api = 1;
+   */
+  api: boolean;
+
+  /**
+   * Batches.
+   *
+   * @generated from field: bool bulk = 2;
+   */
+  bulk: boolean;
+
+  /**
+   * Images.
+   *
+   * @generated from field: bool images = 3;
+   */
+  images: boolean;
+};
+
+/**
+ * Describes the message signpost.accounts.v1.Features.
+ * Use `create(FeaturesSchema)` to create a new message.
+ */
+export const FeaturesSchema: GenMessage<Features> = /*@__PURE__*/
+  messageDesc(file_signpost_accounts_v1_accounts, 2);
+
+/**
  * Limits and usage of an account.
  *
  * @generated from message signpost.accounts.v1.Usage
@@ -175,7 +210,7 @@ export type Usage = Message<"signpost.accounts.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 2);
+  messageDesc(file_signpost_accounts_v1_accounts, 3);
 
 /**
  * An account to create.
@@ -210,7 +245,7 @@ export type CreateAccountRequest = Message<"signpost.accounts.v1.CreateAccountRe
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 3);
+  messageDesc(file_signpost_accounts_v1_accounts, 4);
 
 /**
  * The new account and its key.
@@ -238,7 +273,7 @@ export type CreateAccountResponse = Message<"signpost.accounts.v1.CreateAccountR
  * Use `create(CreateAccountResponseSchema)` to create a new message.
  */
 export const CreateAccountResponseSchema: GenMessage<CreateAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 4);
+  messageDesc(file_signpost_accounts_v1_accounts, 5);
 
 /**
  * Reads the account named in the metadata.
@@ -253,7 +288,7 @@ export type GetAccountRequest = Message<"signpost.accounts.v1.GetAccountRequest"
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 5);
+  messageDesc(file_signpost_accounts_v1_accounts, 6);
 
 /**
  * The account.
@@ -274,6 +309,13 @@ export type GetAccountResponse = Message<"signpost.accounts.v1.GetAccountRespons
    * @generated from field: signpost.accounts.v1.Usage usage = 2;
    */
   usage?: Usage | undefined;
+
+  /**
+   * What it may use; absent from a core of 1.0.0.
+   *
+   * @generated from field: signpost.accounts.v1.Features features = 3;
+   */
+  features?: Features | undefined;
 };
 
 /**
@@ -281,7 +323,7 @@ export type GetAccountResponse = Message<"signpost.accounts.v1.GetAccountRespons
  * Use `create(GetAccountResponseSchema)` to create a new message.
  */
 export const GetAccountResponseSchema: GenMessage<GetAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 6);
+  messageDesc(file_signpost_accounts_v1_accounts, 7);
 
 /**
  * Selects a page of accounts.
@@ -316,7 +358,7 @@ export type ListAccountsRequest = Message<"signpost.accounts.v1.ListAccountsRequ
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 7);
+  messageDesc(file_signpost_accounts_v1_accounts, 8);
 
 /**
  * A page of accounts.
@@ -351,7 +393,7 @@ export type ListAccountsResponse = Message<"signpost.accounts.v1.ListAccountsRes
  * Use `create(ListAccountsResponseSchema)` to create a new message.
  */
 export const ListAccountsResponseSchema: GenMessage<ListAccountsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 8);
+  messageDesc(file_signpost_accounts_v1_accounts, 9);
 
 /**
  * Changes to the account named in the metadata.
@@ -394,7 +436,7 @@ export type UpdateAccountRequest = Message<"signpost.accounts.v1.UpdateAccountRe
  * Use `create(UpdateAccountRequestSchema)` to create a new message.
  */
 export const UpdateAccountRequestSchema: GenMessage<UpdateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 9);
+  messageDesc(file_signpost_accounts_v1_accounts, 10);
 
 /**
  * The changed account.
@@ -415,7 +457,7 @@ export type UpdateAccountResponse = Message<"signpost.accounts.v1.UpdateAccountR
  * Use `create(UpdateAccountResponseSchema)` to create a new message.
  */
 export const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 10);
+  messageDesc(file_signpost_accounts_v1_accounts, 11);
 
 /**
  * Renames the account named in the metadata.
@@ -436,7 +478,7 @@ export type RenameAccountRequest = Message<"signpost.accounts.v1.RenameAccountRe
  * Use `create(RenameAccountRequestSchema)` to create a new message.
  */
 export const RenameAccountRequestSchema: GenMessage<RenameAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 11);
+  messageDesc(file_signpost_accounts_v1_accounts, 12);
 
 /**
  * The renamed account.
@@ -457,7 +499,7 @@ export type RenameAccountResponse = Message<"signpost.accounts.v1.RenameAccountR
  * Use `create(RenameAccountResponseSchema)` to create a new message.
  */
 export const RenameAccountResponseSchema: GenMessage<RenameAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 12);
+  messageDesc(file_signpost_accounts_v1_accounts, 13);
 
 /**
  * Closes the account named in the metadata.
@@ -478,7 +520,7 @@ export type CloseAccountRequest = Message<"signpost.accounts.v1.CloseAccountRequ
  * Use `create(CloseAccountRequestSchema)` to create a new message.
  */
 export const CloseAccountRequestSchema: GenMessage<CloseAccountRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 13);
+  messageDesc(file_signpost_accounts_v1_accounts, 14);
 
 /**
  * The closed account.
@@ -499,7 +541,7 @@ export type CloseAccountResponse = Message<"signpost.accounts.v1.CloseAccountRes
  * Use `create(CloseAccountResponseSchema)` to create a new message.
  */
 export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 14);
+  messageDesc(file_signpost_accounts_v1_accounts, 15);
 
 /**
  * Rotates the API key of the account named in the metadata.
@@ -514,7 +556,7 @@ export type RotateKeyRequest = Message<"signpost.accounts.v1.RotateKeyRequest"> 
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 15);
+  messageDesc(file_signpost_accounts_v1_accounts, 16);
 
 /**
  * The new key.
@@ -535,7 +577,7 @@ export type RotateKeyResponse = Message<"signpost.accounts.v1.RotateKeyResponse"
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 16);
+  messageDesc(file_signpost_accounts_v1_accounts, 17);
 
 /**
  * Revokes the API key of the account named in the metadata.
@@ -550,7 +592,7 @@ export type RevokeKeyRequest = Message<"signpost.accounts.v1.RevokeKeyRequest"> 
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 17);
+  messageDesc(file_signpost_accounts_v1_accounts, 18);
 
 /**
  * The API key is revoked.
@@ -565,7 +607,7 @@ export type RevokeKeyResponse = Message<"signpost.accounts.v1.RevokeKeyResponse"
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 18);
+  messageDesc(file_signpost_accounts_v1_accounts, 19);
 
 /**
  * A member of an account's team.
@@ -607,7 +649,7 @@ export type Member = Message<"signpost.accounts.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 19);
+  messageDesc(file_signpost_accounts_v1_accounts, 20);
 
 /**
  * A member to add.
@@ -635,7 +677,7 @@ export type AddMemberRequest = Message<"signpost.accounts.v1.AddMemberRequest"> 
  * Use `create(AddMemberRequestSchema)` to create a new message.
  */
 export const AddMemberRequestSchema: GenMessage<AddMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 20);
+  messageDesc(file_signpost_accounts_v1_accounts, 21);
 
 /**
  * The new member.
@@ -656,7 +698,7 @@ export type AddMemberResponse = Message<"signpost.accounts.v1.AddMemberResponse"
  * Use `create(AddMemberResponseSchema)` to create a new message.
  */
 export const AddMemberResponseSchema: GenMessage<AddMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 21);
+  messageDesc(file_signpost_accounts_v1_accounts, 22);
 
 /**
  * A change of a member.
@@ -684,7 +726,7 @@ export type UpdateMemberRequest = Message<"signpost.accounts.v1.UpdateMemberRequ
  * Use `create(UpdateMemberRequestSchema)` to create a new message.
  */
 export const UpdateMemberRequestSchema: GenMessage<UpdateMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 22);
+  messageDesc(file_signpost_accounts_v1_accounts, 23);
 
 /**
  * The changed member.
@@ -705,7 +747,7 @@ export type UpdateMemberResponse = Message<"signpost.accounts.v1.UpdateMemberRes
  * Use `create(UpdateMemberResponseSchema)` to create a new message.
  */
 export const UpdateMemberResponseSchema: GenMessage<UpdateMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 23);
+  messageDesc(file_signpost_accounts_v1_accounts, 24);
 
 /**
  * Selects the member to remove.
@@ -726,7 +768,7 @@ export type RemoveMemberRequest = Message<"signpost.accounts.v1.RemoveMemberRequ
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 24);
+  messageDesc(file_signpost_accounts_v1_accounts, 25);
 
 /**
  * The removed member.
@@ -747,7 +789,7 @@ export type RemoveMemberResponse = Message<"signpost.accounts.v1.RemoveMemberRes
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 25);
+  messageDesc(file_signpost_accounts_v1_accounts, 26);
 
 /**
  * Lists the team of the account named in the metadata.
@@ -762,7 +804,7 @@ export type ListMembersRequest = Message<"signpost.accounts.v1.ListMembersReques
  * Use `create(ListMembersRequestSchema)` to create a new message.
  */
 export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 26);
+  messageDesc(file_signpost_accounts_v1_accounts, 27);
 
 /**
  * The team.
@@ -783,7 +825,7 @@ export type ListMembersResponse = Message<"signpost.accounts.v1.ListMembersRespo
  * Use `create(ListMembersResponseSchema)` to create a new message.
  */
 export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 27);
+  messageDesc(file_signpost_accounts_v1_accounts, 28);
 
 /**
  * Selects a page of the memberships of an email address.
@@ -818,7 +860,7 @@ export type ListMembershipsRequest = Message<"signpost.accounts.v1.ListMembershi
  * Use `create(ListMembershipsRequestSchema)` to create a new message.
  */
 export const ListMembershipsRequestSchema: GenMessage<ListMembershipsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 28);
+  messageDesc(file_signpost_accounts_v1_accounts, 29);
 
 /**
  * A page of memberships.
@@ -846,7 +888,7 @@ export type ListMembershipsResponse = Message<"signpost.accounts.v1.ListMembersh
  * Use `create(ListMembershipsResponseSchema)` to create a new message.
  */
 export const ListMembershipsResponseSchema: GenMessage<ListMembershipsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 29);
+  messageDesc(file_signpost_accounts_v1_accounts, 30);
 
 /**
  * A membership in an account.
@@ -881,7 +923,7 @@ export type Membership = Message<"signpost.accounts.v1.Membership"> & {
  * Use `create(MembershipSchema)` to create a new message.
  */
 export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 30);
+  messageDesc(file_signpost_accounts_v1_accounts, 31);
 
 /**
  * Selects the member who may sign in.
@@ -902,7 +944,7 @@ export type CreateSignInLinkRequest = Message<"signpost.accounts.v1.CreateSignIn
  * Use `create(CreateSignInLinkRequestSchema)` to create a new message.
  */
 export const CreateSignInLinkRequestSchema: GenMessage<CreateSignInLinkRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 31);
+  messageDesc(file_signpost_accounts_v1_accounts, 32);
 
 /**
  * A link to sign in.
@@ -930,7 +972,7 @@ export type CreateSignInLinkResponse = Message<"signpost.accounts.v1.CreateSignI
  * Use `create(CreateSignInLinkResponseSchema)` to create a new message.
  */
 export const CreateSignInLinkResponseSchema: GenMessage<CreateSignInLinkResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 32);
+  messageDesc(file_signpost_accounts_v1_accounts, 33);
 
 /**
  * A sign-in link to redeem.
@@ -951,7 +993,7 @@ export type RedeemSignInLinkRequest = Message<"signpost.accounts.v1.RedeemSignIn
  * Use `create(RedeemSignInLinkRequestSchema)` to create a new message.
  */
 export const RedeemSignInLinkRequestSchema: GenMessage<RedeemSignInLinkRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 33);
+  messageDesc(file_signpost_accounts_v1_accounts, 34);
 
 /**
  * The member who has signed in.
@@ -972,7 +1014,7 @@ export type RedeemSignInLinkResponse = Message<"signpost.accounts.v1.RedeemSignI
  * Use `create(RedeemSignInLinkResponseSchema)` to create a new message.
  */
 export const RedeemSignInLinkResponseSchema: GenMessage<RedeemSignInLinkResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 34);
+  messageDesc(file_signpost_accounts_v1_accounts, 35);
 
 /**
  * Sessions to end.
@@ -993,7 +1035,7 @@ export type EndSessionsRequest = Message<"signpost.accounts.v1.EndSessionsReques
  * Use `create(EndSessionsRequestSchema)` to create a new message.
  */
 export const EndSessionsRequestSchema: GenMessage<EndSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 35);
+  messageDesc(file_signpost_accounts_v1_accounts, 36);
 
 /**
  * The sessions have ended.
@@ -1008,7 +1050,7 @@ export type EndSessionsResponse = Message<"signpost.accounts.v1.EndSessionsRespo
  * Use `create(EndSessionsResponseSchema)` to create a new message.
  */
 export const EndSessionsResponseSchema: GenMessage<EndSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 36);
+  messageDesc(file_signpost_accounts_v1_accounts, 37);
 
 /**
  * Selects sessions that ended early.
@@ -1029,7 +1071,7 @@ export type ListEndedSessionsRequest = Message<"signpost.accounts.v1.ListEndedSe
  * Use `create(ListEndedSessionsRequestSchema)` to create a new message.
  */
 export const ListEndedSessionsRequestSchema: GenMessage<ListEndedSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 37);
+  messageDesc(file_signpost_accounts_v1_accounts, 38);
 
 /**
  * Sessions that ended early.
@@ -1057,7 +1099,7 @@ export type ListEndedSessionsResponse = Message<"signpost.accounts.v1.ListEndedS
  * Use `create(ListEndedSessionsResponseSchema)` to create a new message.
  */
 export const ListEndedSessionsResponseSchema: GenMessage<ListEndedSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 38);
+  messageDesc(file_signpost_accounts_v1_accounts, 39);
 
 /**
  * A session that ended early.
@@ -1085,7 +1127,7 @@ export type EndedSession = Message<"signpost.accounts.v1.EndedSession"> & {
  * Use `create(EndedSessionSchema)` to create a new message.
  */
 export const EndedSessionSchema: GenMessage<EndedSession> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 39);
+  messageDesc(file_signpost_accounts_v1_accounts, 40);
 
 /**
  * Selects a page of audit entries.
@@ -1120,7 +1162,7 @@ export type ListAuditEntriesRequest = Message<"signpost.accounts.v1.ListAuditEnt
  * Use `create(ListAuditEntriesRequestSchema)` to create a new message.
  */
 export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 40);
+  messageDesc(file_signpost_accounts_v1_accounts, 41);
 
 /**
  * A page of audit entries.
@@ -1148,7 +1190,7 @@ export type ListAuditEntriesResponse = Message<"signpost.accounts.v1.ListAuditEn
  * Use `create(ListAuditEntriesResponseSchema)` to create a new message.
  */
 export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 41);
+  messageDesc(file_signpost_accounts_v1_accounts, 42);
 
 /**
  * An audit entry.
@@ -1199,7 +1241,7 @@ export type AuditEntry = Message<"signpost.accounts.v1.AuditEntry"> & {
  * Use `create(AuditEntrySchema)` to create a new message.
  */
 export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 42);
+  messageDesc(file_signpost_accounts_v1_accounts, 43);
 
 /**
  * Selects a page of the API requests of the account named in the metadata.
@@ -1241,7 +1283,7 @@ export type ListApiRequestsRequest = Message<"signpost.accounts.v1.ListApiReques
  * Use `create(ListApiRequestsRequestSchema)` to create a new message.
  */
 export const ListApiRequestsRequestSchema: GenMessage<ListApiRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 43);
+  messageDesc(file_signpost_accounts_v1_accounts, 44);
 
 /**
  * A page of API requests.
@@ -1269,7 +1311,7 @@ export type ListApiRequestsResponse = Message<"signpost.accounts.v1.ListApiReque
  * Use `create(ListApiRequestsResponseSchema)` to create a new message.
  */
 export const ListApiRequestsResponseSchema: GenMessage<ListApiRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 44);
+  messageDesc(file_signpost_accounts_v1_accounts, 45);
 
 /**
  * A request with the account's API key that was authenticated.
@@ -1340,7 +1382,7 @@ export type ApiRequest = Message<"signpost.accounts.v1.ApiRequest"> & {
  * Use `create(ApiRequestSchema)` to create a new message.
  */
 export const ApiRequestSchema: GenMessage<ApiRequest> = /*@__PURE__*/
-  messageDesc(file_signpost_accounts_v1_accounts, 45);
+  messageDesc(file_signpost_accounts_v1_accounts, 46);
 
 /**
  * Plans of accounts.
