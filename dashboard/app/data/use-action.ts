@@ -29,14 +29,15 @@ export interface Action<Input, Output> {
 }
 
 /**
- * `errors`: where a failure is shown, `toast` or by the caller, from `error`. `unknown`: what `error` says if the change may
- * have been made although its call failed, for one that must not be made twice.
+ * `errors`: where a failure is shown, `toast` or by the caller, from `error`. `unknown`: what is said if the change may have
+ * been made although its call failed, for one that must not be made twice or whose answer is needed.
  */
 export function useAction<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   { errors = 'toast', done, unknown }: { errors?: 'toast' | 'caller'; done?: string; unknown?: string } = {},
 ): Action<MessageInitShape<I>, MessageShape<O>> {
   const errorText = useErrorText();
+  const textOf = (failure: unknown) => (isResultUnknown(failure) && unknown) || errorText(failure);
   const { mutateAsync, isPending, error, reset } = useMutation(method, {
     onSuccess() {
       if (done !== undefined) showToast(done);
@@ -44,7 +45,7 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
     },
     onError(failure) {
       if (isResultUnknown(failure)) void refreshServices(method.parent);
-      if (errors === 'toast') showToast(errorText(failure), { kind: 'failed' });
+      if (errors === 'toast') showToast(textOf(failure), { kind: 'failed' });
     },
   });
   const sent = useRef<{ readonly input: MessageShape<I>; readonly output: Promise<MessageShape<O>> }>(undefined);
@@ -57,7 +58,6 @@ export function useAction<I extends DescMessage, O extends DescMessage>(
     sent.current = { input, output };
     return output;
   };
-  const text = error ? (isResultUnknown(error) && unknown) || errorText(error) : undefined;
   const isRunning = () => isPending || sent.current !== undefined;
-  return { run, isPending, isRunning, error: text, reset };
+  return { run, isPending, isRunning, error: error ? textOf(error) : undefined, reset };
 }

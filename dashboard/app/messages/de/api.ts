@@ -15,6 +15,8 @@ export const api: typeof en = {
       'Der jetzige Schlüssel, falls es einen gibt, gilt sofort nicht mehr: Beide zugleich gelten nie.',
       'Jedes Programm, das ihn verwendet, erhält 401, bis es den neuen hat. Scans gedruckter Codes sind nicht betroffen.',
     ],
+    rotateUnknown:
+      'Die Verbindung ist abgebrochen: Der jetzige Schlüssel gilt vielleicht schon nicht mehr. Legen Sie noch einen an und geben Sie ihn Ihren Programmen.',
     revoke: 'Schlüssel widerrufen',
     revokeTitle: 'Den API-Schlüssel widerrufen?',
     revokeText: [

@@ -13,6 +13,8 @@ export const api = {
       'The current key, if there is one, stops working at once: the two never work at the same time.',
       'Every program that uses it gets 401 until it has the new one. Scans of printed codes are not affected.',
     ],
+    rotateUnknown:
+      'The connection was lost: the current key may be invalid already. Create another one, and give it to your programs.',
     revoke: 'Revoke the key',
     revokeTitle: 'Revoke the API key?',
     revokeText: [

@@ -52,6 +52,8 @@ export const webhooks = {
   rotateTitle: 'Rotate the signing secret?',
   rotateText:
     'You get a new secret. For 24 hours every call is signed with both, so receivers that know either accept it. After that only the new secret is valid.',
+  rotateUnknown:
+    'The connection was lost: the secret may have been replaced. Rotate it again, and give receivers the new one. Former secrets keep signing for 24 hours each.',
   deleteTitle: 'Delete this endpoint?',
   deleteText: 'Deliveries that are waiting are dropped, and the list of deliveries is gone. It cannot be undone.',
   deleted: 'The endpoint has been deleted',

@@ -22,7 +22,7 @@ export function ApiKey() {
   const isOwner = useMay('owner');
   const [asked, setAsked] = useState<'rotate' | 'revoke'>();
   const [key, setKey] = useState<string>();
-  const rotate = useAction(AccountsService.method.rotateKey);
+  const rotate = useAction(AccountsService.method.rotateKey, { unknown: texts.rotateUnknown });
   const revoke = useAction(AccountsService.method.revokeKey, { done: texts.revoked });
   const close = () => setAsked(undefined);
   return (

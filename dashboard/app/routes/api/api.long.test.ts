@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { AccountsService, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
 import { type DashboardPages, startPages } from '../../pages.fixture.ts';
@@ -84,6 +84,40 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
     await page.getByRole('button', { name: 'I have stored it' }).click();
     await page.evaluate(() => history.back());
     await page.waitForURL('**/team');
+    await page.close();
+  });
+
+  test('says that the key may have been replaced if the answer was lost', async () => {
+    const page = await pages.open('/api');
+    await page.getByRole('button', { name: 'Create a new key' }).click();
+    await page.getByRole('alertdialog').getByRole('textbox').fill('Harbour');
+    await page.route(
+      /RotateKey/,
+      async (route) => {
+        await route.fetch();
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    await page.keyboard.press('Enter');
+    await page.getByText('the current key may be invalid already').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByText(/^sk_live_\w{43}$/).waitFor();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.close();
+  });
+
+  test('says whether the account has the API, by its plan or its own contract', async () => {
+    const accounts = pages.client(AccountsService);
+    const hasNone = 'The plan of this account has no API access.';
+    await accounts.updateAccount({ plan: Plan.FREE, overrides: { api: true } });
+    const page = await pages.open('/api');
+    await page.getByText('Requests this month').waitFor();
+    expect(await page.getByText(hasNone).count()).toBe(0);
+    await accounts.updateAccount({ plan: Plan.BUSINESS, overrides: { api: false } });
+    await page.reload();
+    await page.getByText(hasNone).waitFor();
+    await accounts.updateAccount({ overrides: {} });
     await page.close();
   });
 

@@ -27,7 +27,7 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
   const test = useAction(WebhooksService.method.sendTestEvent);
   const enable = useAction(WebhooksService.method.updateEndpoint, { done: texts.enabled });
   const disable = useAction(WebhooksService.method.updateEndpoint, { done: texts.saved });
-  const rotate = useAction(WebhooksService.method.rotateSecret);
+  const rotate = useAction(WebhooksService.method.rotateSecret, { unknown: texts.rotateUnknown });
   const remove = useAction(WebhooksService.method.deleteEndpoint, { done: texts.deleted });
   const close = () => setAsked(undefined);
   const sendTest = async () => onTest((await test.run({ id })).delivery?.id ?? '');

@@ -114,14 +114,18 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.close();
   });
 
-  test('are not added twice unnoticed when the answer is lost', async () => {
+  test('are not added twice, nor get another secret, unnoticed when the answer is lost', async () => {
     const page = await pages.open('/webhooks');
     await page.getByRole('button', { name: 'Add an endpoint' }).click();
     await page.getByRole('textbox', { name: 'Address' }).fill(`${receiver.url}/lost`);
-    await page.route(/CreateEndpoint/, async (route) => {
-      await route.fetch();
-      await route.abort();
-    });
+    await page.route(
+      /CreateEndpoint|RotateSecret/,
+      async (route) => {
+        await route.fetch();
+        await route.abort();
+      },
+      { times: 2 },
+    );
     await page.keyboard.press('Enter');
     await page.getByText('look whether the list has the endpoint now').waitFor();
     await page.keyboard.press('Escape');
@@ -136,6 +140,14 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
 
   test('are shown to a viewer, in German, without buttons to change them', async () => {
     const page = await pages.open('/webhooks', { role: Role.VIEWER, context: { locale: 'de-DE' } });
+    await page.getByRole('menuitem', { name: 'Rotate the secret' }).click();
+    const rotate = page.getByRole('alertdialog').getByRole('button', { name: 'Rotate the secret' });
+    await rotate.click();
+    await page.getByText('the secret may have been replaced').waitFor();
+    await rotate.click();
+    await page.getByText(/^whsec_/).waitFor();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('link', { name: `${receiver.url}/hooks` }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Zustellungen' }).waitFor();
