@@ -6,7 +6,6 @@ import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { StayGuard } from '../../components/leave-guard.tsx';
-import { Notice } from '../../components/page.tsx';
 import { useAction } from '../../data/use-action.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Secret } from './secret.tsx';
@@ -35,7 +34,6 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
   });
   const update = useAction(WebhooksService.method.updateEndpoint, { errors: 'caller', done: texts.saved });
   const error = create.error ?? update.error;
-  const isAboutEvents = error?.startsWith('events') ?? false;
   const save = async () => {
     if (endpoint) {
       await update.run({ id: endpoint.id, url, events: [...events], updateMask: { paths: ['url', 'events'] } });
@@ -74,7 +72,7 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
           description={texts.urlNote}
           value={url}
           onChange={setUrl}
-          error={isAboutEvents ? undefined : error}
+          error={error}
           inputMode="url"
           placeholder="https://"
           autoFocus
@@ -98,7 +96,6 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
             </label>
           ))}
         </fieldset>
-        {isAboutEvents && <Notice look="danger">{error}</Notice>}
         <p className={styles.note}>{texts.eventsNote}</p>
         <Actions>
           <Button onPress={close} isDisabled={create.isPending}>
