@@ -20,14 +20,18 @@ interface DialogProps {
   readonly isKept?: boolean | undefined;
 }
 
-/** A window over the page. Escape and a click beside it close it; focus returns to where it was, if that still exists. */
+/**
+ * A window over the page. Escape closes it, and so does a click beside it, but not a window in which something was entered;
+ * focus returns to where it was, if that still exists.
+ */
 export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert, isKept = false }: DialogProps) {
   const { common } = useFirstMessages();
+  const [isEntered, setEntered] = useState(false);
   return (
     <ModalOverlay
       isOpen={isOpen}
       onOpenChange={(open) => !open && onClose()}
-      isDismissable={!isAlert}
+      isDismissable={!isAlert && (kind === 'side' || !isEntered)}
       isKeyboardDismissDisabled={isKept}
       className={`${styles.overlay} ${kind === 'side' ? '' : styles.windowOverlay}`}
     >
@@ -39,7 +43,9 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
             </Heading>
             {!isKept && <IconButton icon={X} label={common.close} onPress={onClose} />}
           </header>
-          <Entered isKept={isKept}>{children}</Entered>
+          <Entered isKept={isKept} onChange={setEntered}>
+            {children}
+          </Entered>
           <Closing />
         </AriaDialog>
       </Modal>
@@ -48,9 +54,17 @@ export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAl
 }
 
 /** Notes that something was typed, or is shown only here: it is kept if the session ends. */
-function Entered({ isKept, children }: { readonly isKept: boolean; readonly children: ReactNode }) {
+function Entered(props: {
+  readonly isKept: boolean;
+  readonly onChange: (isEntered: boolean) => void;
+  readonly children: ReactNode;
+}) {
+  const { isKept, onChange, children } = props;
   const [isEntered, setEntered] = useState(isKept);
-  useEffect(() => (isEntered ? noteEntered() : undefined), [isEntered]);
+  useEffect(() => {
+    onChange(isEntered);
+    return isEntered ? noteEntered() : undefined;
+  }, [isEntered, onChange]);
   return (
     <div className={styles.content} onInput={() => setEntered(true)}>
       {children}
