@@ -70,6 +70,32 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     await expect.poll(() => switcher.textContent()).toContain(other);
   });
 
+  test('are asked before what they have entered is discarded with the account', async () => {
+    const page = await signIn('anna');
+    const switcher = page.getByRole('button', { name: /^Switch account/ });
+    const choose = async (account: string) => {
+      await switcher.click();
+      await page.getByRole('menuitem', { name: account }).click();
+    };
+    await choose('Bakery');
+    await page.waitForURL(`${dashboard.url}/`);
+    const enter = async () => {
+      await page.goto(`${dashboard.url}/codes/new`);
+      await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/entered');
+    };
+    await enter();
+    await choose('Café');
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Cancel' }).press('Enter');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    await enter();
+    await choose('Café');
+    await question.getByRole('button', { name: 'Discard' }).press('Enter');
+    await expect.poll(() => switcher.textContent()).toContain('Café');
+    await page.context().close();
+  });
+
   test('are told that they have been removed from the account that they open', async () => {
     provider.people.set('dora', { email: 'dora@example.com', email_verified: true });
     const join = async (name: string) => {

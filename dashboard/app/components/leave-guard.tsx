@@ -1,6 +1,6 @@
 import { useBlocker } from '@tanstack/react-router';
 import { useEffect } from 'react';
-import { noteEntered } from '../data/entered.ts';
+import { isAnythingEntered, noteEntered } from '../data/entered.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Confirm } from './confirm.tsx';
 
@@ -9,7 +9,7 @@ export function LeaveGuard({ isChanged }: { readonly isChanged: boolean }) {
   useEffect(() => (isChanged ? noteEntered() : undefined), [isChanged]);
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
-    enableBeforeUnload: isChanged,
+    enableBeforeUnload: () => isChanged && isAnythingEntered(),
     withResolver: true,
   });
   return <ConfirmDiscard isOpen={status === 'blocked'} onClose={() => reset?.()} onDiscard={() => proceed?.()} />;
@@ -24,7 +24,8 @@ export function StayGuard({ isNeeded }: { readonly isNeeded: () => boolean }) {
 interface ConfirmDiscardProps {
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  readonly onDiscard: () => void;
+  /** The question stays open until what it returns is resolved. */
+  readonly onDiscard: () => unknown;
 }
 
 /** Asks whether what was entered is discarded. */

@@ -1,4 +1,5 @@
 let forms = 0;
+let isDiscarded = false;
 
 /** Notes that a form has something that was entered and not saved, until the returned function is called. */
 export function noteEntered(): () => void {
@@ -10,5 +11,10 @@ export function noteEntered(): () => void {
 
 /** Whether the page has something that was entered and not saved. */
 export function isAnythingEntered(): boolean {
-  return forms > 0;
+  return forms > 0 && !isDiscarded;
+}
+
+/** Gives up what was entered: the page is about to be left, and the person has been asked. */
+export function discardEntered(): void {
+  isDiscarded = true;
 }

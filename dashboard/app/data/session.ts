@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { showToast } from '../components/toasts.tsx';
 import { loadFirstMessages } from '../messages/index.ts';
 import { setServerTime } from './clock.ts';
+import { discardEntered } from './entered.ts';
 import { language } from './preferences.ts';
 
 /** Roles of members, from the least to the most. */
@@ -85,13 +86,13 @@ export function openAnew(): void {
   location.assign('/');
 }
 
-/** Opens another account of the person; a failure is shown. */
+/** Opens another account of the person, without what was entered; a failure is shown. */
 export function switchAccount(id: string): Promise<void> {
   const headers = { 'content-type': 'application/json' };
   return changeSession('/session/account', { method: 'POST', headers, body: JSON.stringify({ id }) });
 }
 
-/** Ends the session; a failure is shown. */
+/** Ends the session, and gives up what was entered; a failure is shown. */
 export function signOut(): Promise<void> {
   return changeSession('/session', { method: 'DELETE' });
 }
@@ -99,7 +100,10 @@ export function signOut(): Promise<void> {
 async function changeSession(path: string, init: RequestInit): Promise<void> {
   const response = await fetch(path, init).catch(() => undefined);
   // A session that has ended meanwhile is shown as such.
-  if (response?.ok || response?.status === 401) return openAnew();
+  if (response?.ok || response?.status === 401) {
+    discardEntered();
+    return openAnew();
+  }
   const { common } = await loadFirstMessages(language());
   const removed = response?.status === 403 ? common.reasons.NOT_A_MEMBER?.({}) : undefined;
   showToast(removed ?? common.unavailable, { kind: 'failed' });

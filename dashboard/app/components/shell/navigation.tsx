@@ -17,6 +17,8 @@ import {
   Users,
   Webhook,
 } from 'lucide-react';
+import { lazy, Suspense, useState } from 'react';
+import { isAnythingEntered } from '../../data/entered.ts';
 import { LANGUAGES, type Language, setLanguage, setTheme, useLanguage, useTheme } from '../../data/preferences.ts';
 import { signOut, switchAccount, useSession } from '../../data/session.ts';
 import { loadFirstMessages, loadMessages, useFirstMessages } from '../../messages/index.ts';
@@ -44,13 +46,21 @@ const PAGES = [
   ],
 ] as const;
 
+// Loaded by every form that asks.
+const loadGuard = () => import('../leave-guard.tsx');
+const ConfirmDiscard = lazy(() => loadGuard().then(({ ConfirmDiscard }) => ({ default: ConfirmDiscard })));
+
 /** All pages, the account, search, and the person's own settings. */
 export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
   const { shell } = useFirstMessages();
+  const [asked, setAsked] = useState<() => Promise<void>>();
+  // Asked before the session changes: a page that was kept afterwards could not be saved.
+  const leave = (change: () => Promise<void>) =>
+    void (isAnythingEntered() ? showLoaded(loadGuard, () => setAsked(() => change)) : change());
   return (
     <div className={styles.navigation}>
       <Logo />
-      <AccountMenu />
+      <AccountMenu onSwitch={(id) => leave(() => switchAccount(id))} />
       <Button icon={Search} onPress={onSearch} aria-keyshortcuts="Control+K">
         <span className={styles.search}>{shell.palette.open}</span>
         <kbd>Ctrl K</kbd>
@@ -69,13 +79,18 @@ export function Navigation({ onSearch }: { readonly onSearch: () => void }) {
           </ul>
         ))}
       </nav>
-      <PersonMenu />
+      <PersonMenu onSignOut={() => leave(signOut)} />
+      {asked && (
+        <Suspense>
+          <ConfirmDiscard isOpen onClose={() => setAsked(undefined)} onDiscard={asked} />
+        </Suspense>
+      )}
     </div>
   );
 }
 
 /** The open account; a menu if the person has several. */
-function AccountMenu() {
+function AccountMenu({ onSwitch }: { readonly onSwitch: (id: string) => void }) {
   const { shell } = useFirstMessages();
   const { account, accounts, member } = useSession();
   const current = (
@@ -92,7 +107,7 @@ function AccountMenu() {
         id,
         label: name,
         icon: id === account.id ? Check : undefined,
-        onAction: () => void switchAccount(id),
+        onAction: () => onSwitch(id),
       }))}
     >
       <Button aria-label={`${shell.switchAccount}: ${account.name}`}>
@@ -117,7 +132,7 @@ function speak(language: Language): Promise<void> {
   );
 }
 
-function PersonMenu() {
+function PersonMenu({ onSignOut }: { readonly onSignOut: () => void }) {
   const { shell } = useFirstMessages();
   const { email, name } = useSession();
   const language = useLanguage();
@@ -139,7 +154,7 @@ function PersonMenu() {
             icon: Globe,
             onAction: () => void speak(each),
           })),
-          { id: 'sign-out', label: shell.signOut, icon: LogOut, onAction: () => void signOut() },
+          { id: 'sign-out', label: shell.signOut, icon: LogOut, onAction: onSignOut },
         ]}
       >
         <Button look="quiet" aria-label={shell.signedInAs(email)}>
