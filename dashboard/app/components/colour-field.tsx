@@ -1,4 +1,5 @@
-import { useMessages } from '../messages/index.ts';
+import { designProblem } from '../../../common/codes/design-problem.ts';
+import { type Messages, useMessages } from '../messages/index.ts';
 import styles from './colour-field.module.css';
 import { Field } from './field.tsx';
 
@@ -43,6 +44,13 @@ export function ColourField({ label, value, onChange, fallback }: ColourFieldPro
 /** Whether the core takes this for a colour; empty is the default. */
 export function isColour(value: string): boolean {
   return value === '' || COLOUR.test(value);
+}
+
+/** Why codes in these colours, or those that are empty or incomplete by default, may be hard to scan. */
+export function colourWarning(foreground: string, background: string, { newCode }: Messages): string | undefined {
+  const problem = designProblem(colourOr(foreground, '#000000'), colourOr(background, '#ffffff'));
+  if (problem?.kind === 'inverted') return newCode.inverted;
+  return problem && newCode.lowContrast(problem.contrast.toFixed(1));
 }
 
 /** The colour if it is complete, otherwise the default. */

@@ -23,6 +23,11 @@ export function useScanOrigin(domainId: string): string {
   return domain ? `https://${domain.hostname}` : publicUrl.replace(/\/$/, '');
 }
 
+/** A scan URL with a placeholder for the short code, seven characters as short codes have them. */
+export function placeholderScanUrl(origin: string): string {
+  return `${origin}/r/preview`;
+}
+
 interface DomainSelectProps {
   /** `domain_…`; empty for the platform's host. */
   readonly value: string;

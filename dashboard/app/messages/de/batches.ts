@@ -68,6 +68,7 @@ export const batches: typeof en = {
     external_ref: 'Die externe Referenz hat mehr als 128 Zeichen.',
     campaign_type: 'Der Kampagnentyp hat mehr als 64 Zeichen.',
     tags: 'Mehr als 20 Tags.',
+    tags_for_all: 'Mehr als 20 Tags mit denen für alle Codes.',
     folder_name: 'So kann kein Ordner heißen: Der Code bleibt ohne Ordner.',
     tag_name: 'Ein Tag hat höchstens 100 Zeichen: Der Code bleibt ohne dieses.',
     duplicate_ref: 'Eine andere Zeile hat dieselbe externe Referenz.',

@@ -64,6 +64,7 @@ export const batches = {
     external_ref: 'The external reference has more than 128 characters.',
     campaign_type: 'The campaign type has more than 64 characters.',
     tags: 'More than 20 tags.',
+    tags_for_all: 'More than 20 tags with those for all codes.',
     folder_name: 'No folder can have this name: the code will be without one.',
     tag_name: 'A tag has at most 100 characters: the code will be without this one.',
     duplicate_ref: 'Another row has the same external reference.',

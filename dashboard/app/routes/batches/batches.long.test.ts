@@ -117,6 +117,34 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.close();
   });
 
+  test('tags and colours for all codes are checked before anything is created', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    const many = (name: string) => Array.from({ length: 19 }, (_, n) => `${name}${n}`);
+    await choose(
+      page,
+      'tags.csv',
+      `url,tags\nhttps://example.com/1,${many('own').join(';')}\nhttps://example.com/2,\n`,
+    );
+    await page.getByText('All good: 2 codes can be created.').waitFor();
+    const tags = page.getByRole('combobox', { name: 'Tags' });
+    await tags.fill('summer,Own1,lake,');
+    await page.getByText('1 row has errors and will be left out. 1 can be created.').waitFor();
+    await page.getByRole('row', { name: /^2 More than 20 tags with those for all codes\./ }).waitFor();
+    const create = page.getByRole('button', { name: /^Create/ });
+    expect(await create.isDisabled()).toBe(false);
+    await tags.fill(`${many('all').join(',')},`);
+    await expect.poll(() => create.isDisabled()).toBe(true);
+
+    await page.getByRole('img', { name: 'Preview of the code' }).waitFor();
+    await page.getByRole('textbox', { name: 'Modules', exact: true }).fill('#ffe000');
+    await page.getByText(/^The contrast is only 1\.\d:1\./).waitFor();
+    await page.getByRole('textbox', { name: 'Background', exact: true }).fill('#000000');
+    await page.getByText('Not every scanner reads light modules on a dark background.').waitFor();
+    await expectAccessible(page);
+    await page.close({ runBeforeUnload: false });
+  });
+
   test('a file that cannot be read is reported', async () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();

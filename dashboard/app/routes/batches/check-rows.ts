@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -64,8 +65,17 @@ export interface CheckedRows {
   readonly bad: readonly number[];
 }
 
-/** Reads the rows and checks what can be checked here. The core decides finally, and rows fail one by one. */
-export function checkRows({ rows, numbers }: CsvFile, mapping: Mapping, { common, batches }: Messages): CheckedRows {
+/**
+ * Reads the rows, gives each the tags for all codes as well, and checks what can be checked here. The core decides finally,
+ * and rows fail one by one. `tagsForAll`: at most `MAX_TAGS`, or the problem is theirs and none of the rows'.
+ */
+export function checkRows(
+  { rows, numbers }: CsvFile,
+  mapping: Mapping,
+  tagsForAll: readonly string[],
+  { common, batches }: Messages,
+): CheckedRows {
+  const added = tagsForAll.length > MAX_TAGS ? [] : tagsForAll;
   const good: BatchRowInput[] = [];
   const problems: RowProblem[] = [];
   const bad: number[] = [];
@@ -80,13 +90,15 @@ export function checkRows({ rows, numbers }: CsvFile, mapping: Mapping, { common
     const report = (isError: boolean, text: string, value: string) =>
       problems.push({ row, number: numbers[row] ?? 0, isError, text, value });
     const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
-    const tags = tagsIn(cell('tags'));
+    const own = distinctTags(tagsIn(cell('tags')));
+    const tags = distinctTags([...own, ...added]);
     const address = readWebAddress(url);
     if ('problem' in address) report(true, common.urlProblems[address.problem], url);
     if (isLonger(name, 200)) report(true, texts.name, name);
     if (isLonger(ref, 128)) report(true, texts.external_ref, ref);
     if (isLonger(cell('campaign_type'), 64)) report(true, texts.campaign_type, cell('campaign_type'));
-    if (tags.length > MAX_TAGS) report(true, texts.tags, cell('tags'));
+    if (own.length > MAX_TAGS) report(true, texts.tags, cell('tags'));
+    else if (tags.length > MAX_TAGS) report(true, texts.tags_for_all, cell('tags'));
     if (problems.length > before) {
       bad.push(row);
       continue;
@@ -112,5 +124,18 @@ export function checkRows({ rows, numbers }: CsvFile, mapping: Mapping, { common
 
 /** Tags of one cell: separated by commas, semicolons or bars. */
 function tagsIn(cell: string): string[] {
-  return [...new Set(cell.split(/[,;|]/).map((tag) => tag.trim()))].filter((tag) => tag !== '');
+  return cell
+    .split(/[,;|]/)
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+}
+
+/** Each tag once, as the core compares them; as it was named first. */
+function distinctTags(tags: readonly string[]): string[] {
+  const byName = new Map<string, string>();
+  for (const tag of tags) {
+    const name = foldedName(tag);
+    if (!byName.has(name)) byName.set(name, tag);
+  }
+  return [...byName.values()];
 }

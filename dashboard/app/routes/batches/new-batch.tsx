@@ -1,7 +1,8 @@
 import { useMemo, useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
-import { ColourField, isColour } from '../../components/colour-field.tsx';
-import { DomainSelect } from '../../components/domain-select.tsx';
+import { CodeImage } from '../../components/code-image.tsx';
+import { ColourField, colourOr, colourWarning, isColour } from '../../components/colour-field.tsx';
+import { DomainSelect, placeholderScanUrl, useScanOrigin } from '../../components/domain-select.tsx';
 import { Field } from '../../components/field.tsx';
 import { FolderField, folderProblem, TagsField } from '../../components/filing-fields.tsx';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
@@ -9,6 +10,7 @@ import { Notice, Page, Section } from '../../components/page.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
+import { MAX_TAGS } from '../../data/labels.ts';
 import { useMayEnter } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
@@ -68,6 +70,9 @@ function NewBatchForm() {
   );
 }
 
+/** Width and height of the image of a code, in px. */
+const PREVIEW_PX = 160;
+
 interface CreateStepProps {
   readonly file: CsvFile;
   readonly mapping: Mapping;
@@ -85,12 +90,18 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
   // After success this page may still be shown, while the batch’s page is loaded.
   const isSent = creation.isPending || creation.isSuccess;
   // 25,000 rows take long enough to be felt on every key.
-  const checked = useMemo(() => checkRows(file, mapping, messages), [file, mapping, messages]);
+  const checked = useMemo(
+    () => checkRows(file, mapping, options.tags, messages),
+    [file, mapping, options.tags, messages],
+  );
   const { good } = checked;
+  const scanUrl = placeholderScanUrl(useScanOrigin(options.domainId));
+  const warning = colourWarning(options.foreground, options.background, messages);
   const cannotCreate =
     good.length === 0 ||
     (batchLimit !== undefined && good.length > batchLimit) ||
     folderProblem(options.folder) !== undefined ||
+    options.tags.length > MAX_TAGS ||
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>
@@ -123,6 +134,14 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
           />
         </div>
         <p className={styles.hint}>{batches.folderForAll}</p>
+        <CodeImage
+          text={scanUrl}
+          label={newCode.previewImage}
+          foreground={colourOr(options.foreground, '')}
+          background={colourOr(options.background, '')}
+          size={PREVIEW_PX}
+        />
+        {warning !== undefined && <Notice look="warning">{warning}</Notice>}
       </Section>
       {creation.isPending && <p role="status">{batches.sending}</p>}
       {creation.isError && (

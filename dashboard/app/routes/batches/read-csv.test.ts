@@ -44,7 +44,7 @@ test('rows have the numbers that a spreadsheet shows', async () => {
   ];
   const file = await read(lines.join('\n'));
   expect(file.numbers).toEqual([4, 6, 8]);
-  const { problems } = checkRows(file, guessMapping(file.header), messages);
+  const { problems } = checkRows(file, guessMapping(file.header), [], messages);
   expect(problems).toMatchObject([{ row: 1, number: 6, isError: true }]);
 });
 
@@ -55,7 +55,20 @@ test('malformed content is reported with the line of the file', async () => {
 
 test('a tag that no code can have is reported before the batch is created', async () => {
   const file = await read(`url,tags\nhttps://example.com,a;${'x'.repeat(101)}\n`);
-  const { good, problems } = checkRows(file, guessMapping(file.header), messages);
+  const { good, problems } = checkRows(file, guessMapping(file.header), [], messages);
   expect(good).toHaveLength(1);
   expect(problems).toMatchObject([{ isError: false, value: 'x'.repeat(101) }]);
+});
+
+test('a row has its own tags and those for all codes, each once, and at most 20 of them', async () => {
+  const own = Array.from({ length: 19 }, (_, n) => `own ${n}`).join(';');
+  const file = await read(`url,tags\nhttps://example.com,STRASSE;Menu;menu\nhttps://example.com,${own}\n`);
+  const check = (tags: readonly string[]) => checkRows(file, guessMapping(file.header), tags, messages);
+  expect(check(['Straße', 'summer']).good.map(({ tags }) => tags)).toEqual([['STRASSE', 'Menu', 'summer']]);
+  expect(check(['Straße', 'summer']).problems).toMatchObject([
+    { row: 1, isError: true, text: 'More than 20 tags with those for all codes.' },
+  ]);
+  expect(check(['summer', 'OWN 1']).good).toHaveLength(2);
+  // These are refused where they are entered.
+  expect(check(Array.from({ length: 21 }, (_, n) => `all ${n}`)).bad).toEqual([]);
 });

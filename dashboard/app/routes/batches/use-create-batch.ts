@@ -86,11 +86,10 @@ export function useCreateBatch() {
 }
 
 function requestFrom(rows: readonly BatchRowInput[], options: BatchOptions) {
-  const { name, folder, tags, domainId, foreground, background } = options;
+  const { name, folder, domainId, foreground, background } = options;
   return create(CreateBatchRequestSchema, {
     rows: rows.map((row) => ({
       ...row,
-      tags: [...new Set([...row.tags, ...tags])],
       ...(row.folder === undefined && folder.trim() !== '' && { folder: folder.trim() }),
     })),
     ...(name.trim() !== '' && { name: name.trim() }),

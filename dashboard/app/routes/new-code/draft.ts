@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import { designProblem } from '../../../../common/codes/design-problem.ts';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { readWebAddress } from '../../../../common/codes/web-address.ts';
 import { formatWifi } from '../../../../common/codes/wifi.ts';
 import { encode } from '../../../../common/qr/matrix.ts';
 import { WifiSchema, WifiSecurity } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
-import { colourOr, isColour } from '../../components/colour-field.tsx';
+import { colourWarning, isColour } from '../../components/colour-field.tsx';
+import { placeholderScanUrl } from '../../components/domain-select.tsx';
 import { folderProblem } from '../../components/filing-fields.tsx';
 import { landingPageProblems } from '../../components/landing-page/problems.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
@@ -63,9 +63,6 @@ const MAX_NAME_CHARACTERS = 200;
 /** A code of version 10 and above has 57 modules a side: at 4 cm, 0.66 mm each with the quiet zone. */
 const DENSE_MODULES = 57;
 
-/** Seven characters as short codes have them. */
-const PLACEHOLDER = 'preview';
-
 /** What is wrong with a draft, by the API's names of fields. The core decides finally. */
 export function problemsOf(draft: Draft, messages: Messages): FieldErrors {
   const { common, labels, newCode } = messages;
@@ -114,7 +111,7 @@ export function wifiOf({ ssid, password, security, hidden }: Draft) {
  * `origin`: of scan URLs on the chosen domain.
  */
 export function encodedBy(draft: Draft, origin: string): string | undefined {
-  if (draft.kind === 'link' || draft.kind === 'landing_page') return `${origin}/r/${PLACEHOLDER}`;
+  if (draft.kind === 'link' || draft.kind === 'landing_page') return placeholderScanUrl(origin);
   if (draft.kind === 'text') {
     return draft.text === '' || bytesOf(draft.text) > MAX_PAYLOAD_BYTES ? undefined : draft.text;
   }
@@ -123,15 +120,10 @@ export function encodedBy(draft: Draft, origin: string): string | undefined {
 }
 
 /** Why the code may be hard to scan. */
-export function warningsOf(draft: Draft, encoded: string | undefined, { newCode }: Messages): string[] {
-  const warnings: string[] = [];
-  if (hasDesign(draft)) {
-    const problem = designProblem(colourOr(draft.foreground, '#000000'), colourOr(draft.background, '#ffffff'));
-    if (problem?.kind === 'inverted') warnings.push(newCode.inverted);
-    if (problem?.kind === 'low_contrast') warnings.push(newCode.lowContrast(problem.contrast.toFixed(1)));
-  }
-  if (encoded !== undefined && encode(encoded).modules >= DENSE_MODULES) warnings.push(newCode.dense);
-  return warnings;
+export function warningsOf(draft: Draft, encoded: string | undefined, messages: Messages): string[] {
+  const colours = hasDesign(draft) ? colourWarning(draft.foreground, draft.background, messages) : undefined;
+  const isDense = encoded !== undefined && encode(encoded).modules >= DENSE_MODULES;
+  return [...(colours === undefined ? [] : [colours]), ...(isDense ? [messages.newCode.dense] : [])];
 }
 
 /** Whether the API takes colours for codes of this kind: those of links are black on white. */
