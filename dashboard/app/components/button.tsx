@@ -11,6 +11,8 @@ interface ButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | '
    * of a value, which it shows.
    */
   readonly look?: 'primary' | 'plain' | 'quiet' | 'danger' | 'field' | undefined;
+  /** The key that leads to the button, or does what it does. */
+  readonly 'aria-keyshortcuts'?: string | undefined;
   readonly ref?: Ref<HTMLButtonElement> | undefined;
 }
 
@@ -22,9 +24,14 @@ const LOOKS = {
   field: `${styles.button} ${styles.field}`,
 } as const;
 
-export function Button({ children, icon: Icon, look = 'plain', ...props }: ButtonProps) {
+export function Button({ children, icon: Icon, look = 'plain', 'aria-keyshortcuts': shortcut, ...props }: ButtonProps) {
   return (
-    <AriaButton {...props} className={LOOKS[look]}>
+    // React Aria leaves out the attribute otherwise.
+    <AriaButton
+      {...props}
+      className={LOOKS[look]}
+      render={(button) => <button {...button} aria-keyshortcuts={shortcut} />}
+    >
       {Icon && <Icon aria-hidden size={16} />}
       {children}
     </AriaButton>

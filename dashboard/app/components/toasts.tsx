@@ -1,5 +1,5 @@
 import { X } from 'lucide-react';
-import { useEffect, useRef, useSyncExternalStore } from 'react';
+import { useEffect, useLayoutEffect, useRef, useSyncExternalStore } from 'react';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import { catchFocus } from './focus.ts';
@@ -15,15 +15,27 @@ interface Toast {
   readonly retry?: (() => void) | undefined;
 }
 
-/** How long a message is shown, in ms; one that can be undone, or that reports a failure, stays longer. */
+/**
+ * How long a message is shown, in ms: one that reports a failure longer, and one that can be acted on as long as it takes
+ * to hear of it and to reach its button (WCAG 2.2, 2.2.1).
+ */
 const SHOWN_MS = 5_000;
-const SHOWN_LONG_MS = 12_000;
+const SHOWN_FAILED_MS = 12_000;
+const SHOWN_ACTION_MS = 30_000;
 
 /** Beyond this, the oldest messages give way to new ones, but none that can be acted on or that says what is being done. */
 const MAX_SHOWN = 3;
 
+/** Beyond this, the oldest messages that can be acted on give way to new ones of them. */
+const MAX_ACTIONS = 5;
+
+/** Moves the focus to the button of the newest message that can be acted on. */
+const FOCUS_KEY = 'F6';
+
 let toasts: readonly Toast[] = [];
 let lastId = 0;
+/** What had the focus before it came to a message. */
+let focusedBefore: EventTarget | null = null;
 const listeners = new Set<() => void>();
 
 /** Says for some seconds what was done or why it was not. */
@@ -42,9 +54,35 @@ export function showPending(text: string): () => void {
 
 /** The messages, read aloud when they appear. The attribute lets them be used beside an open dialog. */
 export function Toasts() {
+  const { shell } = useFirstMessages();
   const shown = useSyncExternalStore(subscribe, () => toasts);
+  const region = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const focusNewest = (event: KeyboardEvent) => {
+      const newest = [...(region.current?.querySelectorAll<HTMLElement>('[aria-keyshortcuts]') ?? [])].at(-1);
+      if (event.key !== FOCUS_KEY || !newest) return;
+      event.preventDefault();
+      newest.focus();
+    };
+    // Fields and lists keep some keys to themselves.
+    document.addEventListener('keydown', focusNewest, { capture: true });
+    return () => document.removeEventListener('keydown', focusNewest, { capture: true });
+  }, []);
   return (
-    <div role="status" aria-live="polite" data-react-aria-top-layer="true" className={styles.toasts}>
+    <div
+      ref={region}
+      role="status"
+      aria-live="polite"
+      aria-label={shell.messages(FOCUS_KEY)}
+      data-react-aria-top-layer="true"
+      className={styles.toasts}
+      onFocus={({ currentTarget, relatedTarget }) => {
+        if (!currentTarget.contains(relatedTarget)) focusedBefore = relatedTarget;
+      }}
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') giveBackFocus();
+      }}
+    >
       {shown.map((toast) => (
         <Message key={toast.id} {...toast} />
       ))}
@@ -56,7 +94,7 @@ function Message({ id, text, kind, undo, retry }: Toast) {
   const { common, shell } = useFirstMessages();
   const act = undo ?? retry;
   const message = useRef<HTMLDivElement>(null);
-  const shownMs = undo || kind === 'failed' ? SHOWN_LONG_MS : SHOWN_MS;
+  const shownMs = act ? SHOWN_ACTION_MS : kind === 'failed' ? SHOWN_FAILED_MS : SHOWN_MS;
   useEffect(() => {
     if (kind === 'pending') {
       const ask = (event: Event) => event.preventDefault();
@@ -71,16 +109,20 @@ function Message({ id, text, kind, undo, retry }: Toast) {
     let timer = setTimeout(hide, shownMs);
     return () => clearTimeout(timer);
   }, [id, kind, shownMs]);
-  const dismiss = () => {
-    remove(id);
-    requestAnimationFrame(catchFocus);
-  };
+  useLayoutEffect(() => {
+    const element = message.current;
+    return () => {
+      if (element?.contains(document.activeElement)) requestAnimationFrame(giveBackFocus);
+    };
+  }, []);
+  const dismiss = () => remove(id);
   return (
     <div ref={message} className={`${styles.toast} ${styles[kind]}`}>
       <span className={styles.text}>{text}</span>
       {act && (
         <Button
           look="quiet"
+          aria-keyshortcuts={FOCUS_KEY}
           onPress={() => {
             dismiss();
             act();
@@ -94,10 +136,21 @@ function Message({ id, text, kind, undo, retry }: Toast) {
   );
 }
 
+/** Returns the focus from the messages to where it was, or to the page if that is gone. */
+function giveBackFocus(): void {
+  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+  if (focusedBefore instanceof HTMLElement) focusedBefore.focus();
+  catchFocus();
+}
+
 function add(toast: Omit<Toast, 'id'>): number {
   lastId += 1;
-  const replaceable = toasts.filter(({ kind, undo, retry }) => kind !== 'pending' && !undo && !retry);
-  const replaced = replaceable.slice(0, Math.max(0, toasts.length + 1 - MAX_SHOWN));
+  const actionable = ({ undo, retry }: Partial<Toast>) => undo !== undefined || retry !== undefined;
+  const replaceable = toasts.filter((shown) => shown.kind !== 'pending' && !actionable(shown));
+  const replaced = [
+    ...replaceable.slice(0, Math.max(0, toasts.length + 1 - MAX_SHOWN)),
+    ...(actionable(toast) ? toasts.filter(actionable).slice(0, 1 - MAX_ACTIONS) : []),
+  ];
   set([...toasts.filter((shown) => !replaced.includes(shown)), { ...toast, id: lastId }]);
   return lastId;
 }

@@ -43,5 +43,6 @@ export const shell: typeof en = {
     home: 'Zur Übersicht',
   },
   failed: { title: 'Das konnte nicht geladen werden', retry: 'Erneut versuchen' },
+  messages: (key) => `Meldungen. ${key} führt zur Schaltfläche der neuesten.`,
   unavailable: 'Signpost ist gerade nicht erreichbar. Scans werden weiter beantwortet. Neuer Versuch läuft …',
 };

@@ -38,5 +38,6 @@ export const shell = {
   },
   notFound: { title: 'There is no such page', text: 'The address may be mistyped.', home: 'Go to the overview' },
   failed: { title: 'This could not be loaded', retry: 'Try again' },
+  messages: (key: string) => `Messages. ${key} leads to the button of the newest one.`,
   unavailable: 'Signpost is unavailable at the moment. Scans are still answered. Trying again…',
 };

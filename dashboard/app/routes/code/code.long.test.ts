@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { AxeBuilder } from '@axe-core/playwright';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -460,20 +460,32 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
-  test('messages can be used beside an open dialog, and stay while they are', async () => {
+  test('messages can be reached by a key, used beside an open dialog, and stay while they are', async () => {
     const code = await newCode('Messages');
     const page = await pages.open(`/codes/${code.id}`);
     await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
     await page.clock.install();
     await press(page, 'Pause');
     const message = page.getByText('Messages is paused.');
+    const undo = page.getByRole('status', { name: 'F6' }).getByRole('button', { name: 'Undo' });
+    const hasFocus = (element: Locator) => element.evaluate((each) => each === document.activeElement);
     await message.waitFor();
+    // Long enough to hear of it, and to get there.
+    await page.clock.fastForward('00:25');
+    await page.keyboard.press('F6');
+    expect(await hasFocus(undo)).toBe(true);
+    await page.clock.fastForward('05:00');
+    await page.keyboard.press('Escape');
+    expect(await hasFocus(page.getByRole('button', { name: 'Resume' }))).toBe(true);
     await message.hover();
     await page.clock.fastForward('05:00');
     await press(page, 'Rename');
     const name = page.getByRole('textbox', { name: 'Name of the code' });
     await name.fill('Half typed');
-    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.keyboard.press('F6');
+    expect(await hasFocus(undo)).toBe(true);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => hasFocus(name)).toBe(true);
     await expect.poll(async () => (await pages.client(CodesService).getCode({ id: code.id })).code?.paused).toBe(false);
     expect(await name.inputValue()).toBe('Half typed');
     const resumed = page.getByText('Messages is active again.');
@@ -481,6 +493,15 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.mouse.move(0, 0);
     await page.clock.fastForward('05:00');
     await resumed.waitFor({ state: 'hidden' });
+    await page.keyboard.press('Escape');
+    // The oldest of more than five messages with a button makes room.
+    for (const [presses, action] of ['Pause', 'Resume', 'Pause', 'Resume', 'Pause', 'Resume'].entries()) {
+      await press(page, action);
+      await page.getByRole('button', { name: action, exact: true }).waitFor({ state: 'hidden' });
+      await expect.poll(() => undo.count()).toBe(Math.min(presses + 1, 5));
+    }
+    await page.waitForTimeout(500);
+    expect(await undo.count()).toBe(5);
     await page.close();
   });
 
