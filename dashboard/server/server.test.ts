@@ -120,7 +120,6 @@ test.each([
     const accounts = {
       redeemSignInLink: async () => ({ membership }),
       listMemberships: async () => ({ memberships: [membership] }),
-      getAccount: async () => ({ account: { plan: Plan.BUSINESS } }),
       listEndedSessions: async () => ({ sessions: [], asOf: undefined }),
     };
     const server = await serverBefore({ accounts }, { dashboardUrl });
