@@ -13,7 +13,6 @@ export function discardBody({ raw }: FastifyRequest, reply: FastifyReply): void 
     return;
   }
   let read = 0;
-  raw.unpipe();
   raw.on('data', (chunk: Buffer) => {
     read += chunk.length;
     if (read > MAX_DISCARDED_BYTES) raw.destroy();

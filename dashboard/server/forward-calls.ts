@@ -9,7 +9,7 @@ import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
 import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { methodName } from '../../common/contract/method-name.ts';
-import { callBodies, MAX_BODY_BYTES, tooLarge } from './call-bodies.ts';
+import { MAX_BODY_BYTES, receiveBodies, tooLarge } from './call-bodies.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -59,7 +59,7 @@ export function forwardCalls(
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
   const begin = limitCalls();
-  const bodyOf = callBodies();
+  const receive = receiveBodies();
   const stopping = new AbortController();
   // Streams would otherwise hold up the stop; clients continue them elsewhere.
   app.addHook('preClose', async () => stopping.abort());
@@ -112,10 +112,10 @@ export function forwardCalls(
   ): Promise<FastifyReply> {
     if (reply.raw.destroyed) return reply.hijack();
     const closed = whileOpen(reply);
-    using incoming = bodyOf(session);
+    using held = new DisposableStack();
     let body: Buffer;
     try {
-      body = await incoming.receive(request.raw);
+      body = await receive(request.raw, session, held, closed);
     } catch (error) {
       discardBody(request, reply);
       return sendError(reply, method, ConnectError.from(error));

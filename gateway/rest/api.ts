@@ -1,12 +1,12 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
 import type { Logger } from 'pino';
+import { BodyMemory } from '../../common/queues/body-memory.ts';
 import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import type { ErrorBody } from '../http/error-body.ts';
 import { requestId } from '../http/request-id.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
-import { BodyMemory } from './body/body-memory.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './body/request-limits.ts';
 import type { Endpoint } from './endpoint.ts';
 import { describedEndpoints, type EndpointOptions } from './endpoints.ts';

@@ -16,9 +16,9 @@ const (
 	maxBatchBytes = 3_500_000
 )
 
-// maxRefusals is how often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes
-// for a day.
-const maxRefusals = 100
+// maxRefusals is how often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes
+// for a day. Each time it is sent with all the keys before.
+const maxRefusals = 20
 
 // The waits between two looks at a batch that is not completed: they double.
 const (

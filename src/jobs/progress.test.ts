@@ -109,9 +109,8 @@ test('an account has 50 open streams of work at a time; one that ended, failed o
       (error) => readFailure(error),
     );
   const full = {
-    reason: 'LIMIT_REACHED',
-    details: { limit: '50' },
-    message: 'Too many streams of this account are open; close some.',
+    reason: 'UNAVAILABLE',
+    message: 'Too many streams of this account are open. Close some, or try again.',
   };
   const [left, failing] = [abortable(), { ...work, isOpen: () => Promise.reject(new Error('away')) }];
   const leaving = await begin('a', left.signal);

@@ -104,15 +104,14 @@ const MOST_STREAMS = 50;
 /**
  * Streams that yield work now and whenever its position changes. Fail with STOPPING when the process begins to stop
  * (`stopping`), since a stream that just ends looks completed, with NOT_FOUND once the account is closed, and with
- * LIMIT_REACHED beyond `MOST_STREAMS`.
+ * UNAVAILABLE beyond `MOST_STREAMS`.
  */
 export function workStreams(stopping: AbortSignal): Watch {
   const open = new Map<string, number>();
   return async function* (accountId, work, call) {
     const others = open.get(accountId) ?? 0;
     if (others >= MOST_STREAMS) {
-      const limit = { limit: String(MOST_STREAMS) };
-      throw failure('LIMIT_REACHED', 'Too many streams of this account are open; close some.', limit);
+      throw failure('UNAVAILABLE', 'Too many streams of this account are open. Close some, or try again.');
     }
     open.set(accountId, others + 1);
     try {

@@ -44,10 +44,11 @@ const sealedWithOtherKey = statement<SealedSecrets>(
    )`,
 );
 
-/** Index: webhook_endpoints_pkey. Does nothing if the secret was rotated meanwhile. */
+/** Index: webhook_endpoints_pkey. Does nothing if the secret was rotated, or former ones have expired, meanwhile. */
 const replaceSealed = statement(
   'webhooks_replace_sealed',
-  `update webhook_endpoints set secret = $3, former_secret = $4, older_secrets = $5 where id = $1 and secret = $2`,
+  `update webhook_endpoints set secret = $4, former_secret = $5, older_secrets = $6
+   where id = $1 and secret = $2 and former_secret is not distinct from $3`,
 );
 
 /**
@@ -73,7 +74,7 @@ export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: num
       logger.error({ err: error, endpoint }, 'the secret of a webhook endpoint can’t be decrypted');
       continue;
     }
-    await run(pool, replaceSealed, [id, secret, ...resealed]);
+    await run(pool, replaceSealed, [id, secret, former, ...resealed]);
   }
 }
 

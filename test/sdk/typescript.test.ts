@@ -144,7 +144,7 @@ test('a refusal that is replayed for each of its keys ends a call of many batche
   const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
   const batches = signpost.batches.createAll({ rows: [{ target_url: TARGET }] }, { idempotencyKey: 'k' });
   await expect(batches.next()).rejects.toBeInstanceOf(PermissionDeniedError);
-  expect(keys).toEqual(['k/1', ...Array.from({ length: 100 }, (_, index) => `k/1.${index + 1}`)]);
+  expect(keys).toEqual(['k/1', ...Array.from({ length: 20 }, (_, index) => `k/1.${index + 1}`)]);
 });
 
 test('batches are split at 25,000 rows and at 3,500,000 bytes', async () => {

@@ -59,8 +59,10 @@ export function Toasts() {
   const region = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const focusNewest = (event: KeyboardEvent) => {
+      // With another key it may be the browser's.
+      if (event.key !== FOCUS_KEY || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       const newest = [...(region.current?.querySelectorAll<HTMLElement>('[aria-keyshortcuts]') ?? [])].at(-1);
-      if (event.key !== FOCUS_KEY || !newest) return;
+      if (!newest) return;
       event.preventDefault();
       newest.focus();
     };
@@ -76,8 +78,12 @@ export function Toasts() {
       aria-label={shell.messages(FOCUS_KEY)}
       data-react-aria-top-layer="true"
       className={styles.toasts}
+      // Neither event names another element when the window itself loses or gets the focus.
       onFocus={({ currentTarget, relatedTarget }) => {
-        if (!currentTarget.contains(relatedTarget)) focusedBefore = relatedTarget;
+        if (relatedTarget && !currentTarget.contains(relatedTarget)) focusedBefore = relatedTarget;
+      }}
+      onBlur={({ currentTarget, relatedTarget }) => {
+        if (relatedTarget && !currentTarget.contains(relatedTarget)) focusedBefore = null;
       }}
       onKeyDown={({ key }) => {
         if (key === 'Escape') giveBackFocus();
@@ -112,7 +118,11 @@ function Message({ id, text, kind, undo, retry }: Toast) {
   useLayoutEffect(() => {
     const element = message.current;
     return () => {
-      if (element?.contains(document.activeElement)) requestAnimationFrame(giveBackFocus);
+      if (!element?.contains(document.activeElement)) return;
+      requestAnimationFrame(() => {
+        // Another page may have taken it, as the one for signing in does.
+        if (document.activeElement === document.body) giveBackFocus();
+      });
     };
   }, []);
   const dismiss = () => remove(id);

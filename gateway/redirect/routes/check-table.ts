@@ -1,6 +1,7 @@
 /**
  * Checks whether the route table in a folder can be read completely. Exits with 0 if it can; with `DAMAGED`, or by one
- * of `CRASH_SIGNALS`, if it can't. It is a separate process because LMDB trusts what it maps: corrupt pages make it abort, or worse.
+ * of `CRASH_SIGNALS`, if it can't. It is a separate process because LMDB trusts what it maps: corrupt pages make it
+ * abort, or worse.
  */
 import { writeSync } from 'node:fs';
 import { open } from 'lmdb';

@@ -14,7 +14,10 @@ export interface SpoolReader {
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
   depth(): number;
-  /** When the oldest bytes that were not acknowledged were written, at the earliest, in ms since 1970; undefined if there are none. */
+  /**
+   * When the oldest bytes that were not acknowledged were written, at the earliest, in ms since 1970; undefined if there are
+   * none.
+   */
   waitingSince(): number | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
+import { type BodyMemory, tooBusy } from '../../../common/queues/body-memory.ts';
 import { abortOnDisconnect, expectConnected } from '../caller-disconnect.ts';
 import type { RequestBody } from '../endpoint.ts';
-import { type BodyMemory, tooBusy } from './body-memory.ts';
 import type { IncomingBody } from './incoming-body.ts';
 import type { RequestLimits } from './request-limits.ts';
 
@@ -43,7 +43,7 @@ export async function receiveBody({ limits, memory }: Receiving, request: Receiv
   const { signal } = waiting;
   const account = await request.authenticate(signal);
   const bytes = Math.min(declaredBytes, body.maxBytes);
-  request.held.defer(await atMost(limits.waitMs, waiting, memory.take(account, bytes, signal)));
+  request.held.defer(await memory.take(account, bytes, signal));
   const raw = await incoming.read(body.maxBytes, limits.bodyMs);
   onRaw(raw);
   const parsed = await atMost(limits.waitMs, waiting, body.read(raw, { account, signal }));

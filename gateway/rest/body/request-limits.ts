@@ -1,16 +1,11 @@
+import type { MemoryLimits } from '../../../common/queues/body-memory.ts';
+
 /** Limits of one worker: time, and memory for the bodies of authenticated callers. */
-export interface RequestLimits {
+export interface RequestLimits extends MemoryLimits {
   /** How long a body may take to arrive, in ms. */
   readonly bodyMs: number;
   /** How long a request may wait for memory, and then to be parsed, in ms each. */
   readonly waitMs: number;
-  /** Bytes of bodies in memory. A request holds its memory until the core has responded. */
-  readonly bodyBytes: number;
-  /** The maximum that one account may hold, in bytes. */
-  readonly accountBodyBytes: number;
-  /** The number of requests that may wait for memory, of all accounts and of one. Each holds a connection with up to 128 KiB. */
-  readonly waiting: number;
-  readonly accountWaiting: number;
 }
 
 const MIB = 1024 * 1024;

@@ -25,8 +25,9 @@ MOST_BYTES = 3_500_000
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10
 
-#: How often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes for a day.
-MOST_REFUSALS = 100
+#: How often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes for a day. Each
+#: time it is sent with all the keys before.
+MOST_REFUSALS = 20
 
 
 class CreatedBatch(Batch):

@@ -30,8 +30,11 @@ export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
 /** The waits between two looks at a batch that is not completed, in ms: they double. */
 const WAIT_MS = { first: 500, longest: 10_000 };
 
-/** How often a refused part is sent again with another key: enough for a job that repeats it every 15 minutes for a day. */
-const MOST_REFUSALS = 100;
+/**
+ * How often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes for a day. Each
+ * time it is sent with all the keys before.
+ */
+const MOST_REFUSALS = 20;
 
 /** Batches: many codes in one request. */
 export class Batches {

@@ -206,7 +206,8 @@ export function auditScans(
 
 function readAudit(connection: Connection, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
   return transaction(connection, async (tx) => {
-    // Recorders keep running, so everything is read from one snapshot. Postgres looks for a closed connection only if it is told to.
+    // Recorders keep running, so everything is read from one snapshot. Postgres looks for a closed connection only if it
+    // is told to.
     await tx.query(
       `set transaction isolation level repeatable read, read only; set local client_connection_check_interval = '1s'`,
     );

@@ -57,7 +57,7 @@ export const webhooks: typeof en = {
   rotateText:
     'Sie bekommen einen neuen Schlüssel. 24 Stunden lang ist jeder Aufruf mit beiden signiert, sodass Empfänger mit dem alten wie mit dem neuen ihn annehmen. Danach gilt nur noch der neue.',
   rotateUnknown:
-    'Die Verbindung ist abgebrochen: Der Schlüssel ist vielleicht schon ersetzt. Erneuern Sie ihn noch einmal und geben Sie den Empfängern den neuen. Mit früheren wird je 24 Stunden lang weiter signiert.',
+    'Die Verbindung ist abgebrochen: Der Schlüssel ist vielleicht schon ersetzt. Erneuern Sie ihn noch einmal und geben Sie den Empfängern den neuen. Jeder ersetzte Schlüssel signiert noch 24 Stunden lang.',
   deleteTitle: 'Diesen Endpunkt löschen?',
   deleteText:
     'Wartende Zustellungen entfallen, und die Liste der Zustellungen ist gelöscht. Das lässt sich nicht rückgängig machen.',

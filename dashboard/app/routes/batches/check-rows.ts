@@ -75,7 +75,7 @@ export function checkRows(
   tagsForAll: readonly string[],
   { common, batches }: Messages,
 ): CheckedRows {
-  const added = tagsForAll.length > MAX_TAGS ? [] : tagsForAll;
+  const added = byFoldedName(tagsForAll.length > MAX_TAGS ? [] : tagsForAll);
   const good: BatchRowInput[] = [];
   const problems: RowProblem[] = [];
   const bad: number[] = [];
@@ -90,14 +90,14 @@ export function checkRows(
     const report = (isError: boolean, text: string, value: string) =>
       problems.push({ row, number: numbers[row] ?? 0, isError, text, value });
     const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
-    const own = distinctTags(tagsIn(cell('tags')));
-    const tags = distinctTags([...own, ...added]);
+    const own = byFoldedName(tagsIn(cell('tags')));
+    const tags = [...own.values(), ...[...added].flatMap(([name, tag]) => (own.has(name) ? [] : tag))];
     const address = readWebAddress(url);
     if ('problem' in address) report(true, common.urlProblems[address.problem], url);
     if (isLonger(name, 200)) report(true, texts.name, name);
     if (isLonger(ref, 128)) report(true, texts.external_ref, ref);
     if (isLonger(cell('campaign_type'), 64)) report(true, texts.campaign_type, cell('campaign_type'));
-    if (own.length > MAX_TAGS) report(true, texts.tags, cell('tags'));
+    if (own.size > MAX_TAGS) report(true, texts.tags, cell('tags'));
     else if (tags.length > MAX_TAGS) report(true, texts.tags_for_all, cell('tags'));
     if (problems.length > before) {
       bad.push(row);
@@ -130,12 +130,12 @@ function tagsIn(cell: string): string[] {
     .filter((tag) => tag !== '');
 }
 
-/** Each tag once, as the core compares them; as it was named first. */
-function distinctTags(tags: readonly string[]): string[] {
+/** Each tag once, as it was named first, by its name as the core compares it. */
+function byFoldedName(tags: readonly string[]): ReadonlyMap<string, string> {
   const byName = new Map<string, string>();
   for (const tag of tags) {
     const name = foldedName(tag);
     if (!byName.has(name)) byName.set(name, tag);
   }
-  return [...byName.values()];
+  return byName;
 }

@@ -230,7 +230,7 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   folder?: string | undefined;
 
   /**
-   * The tags as they were sent, ids or names, each once; some of them if they are hundreds.
+   * The tags as they were sent, ids or names, each once in its first spelling. Of more than 20 that are invalid, only some.
    *
    * @generated from field: repeated string tags = 13;
    */
@@ -804,8 +804,8 @@ export const BatchesService: GenService<{
   },
   /**
    * Streams the batch now and whenever its counts change; ends after the message in which it is completed. Errors:
-   * `not_found`, also once the account is closed; `resource_exhausted` LIMIT_REACHED while 50 such streams of the account
-   * are open; `unavailable` when the core stops.
+   * `not_found`, also once the account is closed; `unavailable` when the core stops, and while 50 such streams of the
+   * account are open there.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.WatchBatch
    */

@@ -1204,8 +1204,8 @@ export const TargetsService: GenService<{
   },
   /**
    * Streams the change now and whenever its counts change; ends after the message in which it is completed. Errors:
-   * `not_found`, also once the account is closed; `resource_exhausted` LIMIT_REACHED while 50 such streams of the account
-   * are open; `unavailable` when the core stops.
+   * `not_found`, also once the account is closed; `unavailable` when the core stops, and while 50 such streams of the
+   * account are open there.
    *
    * @generated from rpc signpost.targets.v1.TargetsService.WatchTargetChange
    */

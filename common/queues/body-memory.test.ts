@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readFailure } from '../../../common/contract/errors.ts';
+import { readFailure } from '../contract/errors.ts';
 import { BodyMemory } from './body-memory.ts';
-import { REQUEST_LIMITS } from './request-limits.ts';
 
-const LIMITS = { ...REQUEST_LIMITS, bodyBytes: 100, accountBodyBytes: 50, waiting: 4, accountWaiting: 3 };
+const LIMITS = { bodyBytes: 100, accountBodyBytes: 50, waiting: 4, accountWaiting: 3, waitMs: 60_000 };
 const NEVER = new AbortController().signal;
 
 /** The state of each promise: pending, resolved or rejected. */

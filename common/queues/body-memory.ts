@@ -1,6 +1,18 @@
 import { ConnectError } from '@connectrpc/connect';
-import { failure } from '../../../common/contract/errors.ts';
-import type { RequestLimits } from './request-limits.ts';
+import { failure } from '../contract/errors.ts';
+
+/** Limits of the memory for bodies in a process. */
+export interface MemoryLimits {
+  /** Bytes of bodies in memory. A request holds its memory until it was answered. */
+  readonly bodyBytes: number;
+  /** The maximum that one account may hold, in bytes. */
+  readonly accountBodyBytes: number;
+  /** The number of requests that may wait for memory, of all accounts and of one. Each holds a connection with up to 128 KiB. */
+  readonly waiting: number;
+  readonly accountWaiting: number;
+  /** How long a request may wait for memory, in ms. */
+  readonly waitMs: number;
+}
 
 /** A request waiting for memory. */
 interface Waiter {
@@ -19,20 +31,20 @@ interface Share {
  * waiting accounts are served round-robin. A body is not read before its memory is reserved.
  */
 export class BodyMemory {
-  readonly #limits: RequestLimits;
+  readonly #limits: MemoryLimits;
   /** By account that holds or waits for memory; the one that was served last is last. */
   readonly #shares = new Map<string, Share>();
   #freeBytes: number;
   #waiting = 0;
 
-  constructor(limits: RequestLimits) {
+  constructor(limits: MemoryLimits) {
     this.#limits = limits;
     this.#freeBytes = limits.bodyBytes;
   }
 
   /**
    * Resolves once the memory is reserved, with a function that releases it. Rejects if `signal` aborts before, and with
-   * UNAVAILABLE if too many requests are waiting.
+   * UNAVAILABLE if too many requests are waiting, or this one has waited for too long.
    */
   async take(account: string, bytes: number, signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) throw ConnectError.from(signal.reason);
@@ -52,17 +64,20 @@ export class BodyMemory {
   }
 
   #wait(share: Share, bytes: number, signal: AbortSignal): Promise<void> {
-    const { waiting, accountWaiting } = this.#limits;
+    const { waiting, accountWaiting, waitMs } = this.#limits;
     return new Promise((resolve, reject) => {
       const dequeue = () => {
         share.waiters.delete(waiter);
         this.#waiting--;
+        clearTimeout(timer);
         signal.removeEventListener('abort', abort);
       };
-      const abort = () => {
+      const refuse = (error: ConnectError) => {
         dequeue();
-        reject(ConnectError.from(signal.reason));
+        reject(error);
       };
+      const abort = () => refuse(ConnectError.from(signal.reason));
+      const timer = setTimeout(() => refuse(tooBusy()), waitMs);
       const start = () => {
         dequeue();
         share.heldBytes += bytes;
@@ -75,10 +90,7 @@ export class BodyMemory {
       signal.addEventListener('abort', abort);
       this.#serve();
       if (!share.waiters.has(waiter)) return;
-      if (this.#waiting > waiting || share.waiters.size > accountWaiting) {
-        dequeue();
-        reject(tooBusy());
-      }
+      if (this.#waiting > waiting || share.waiters.size > accountWaiting) refuse(tooBusy());
     });
   }
 
