@@ -94,6 +94,8 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     await question.getByRole('button', { name: 'Cancel' }).press('Enter');
     expect(await heading.inputValue()).toBe('Careful, changed');
     await page.mouse.click(2, 2);
+    expect(await heading.inputValue()).toBe('Careful, changed');
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).press('Enter');
     await question.getByRole('button', { name: 'Discard' }).press('Enter');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.close();
