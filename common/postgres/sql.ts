@@ -133,8 +133,7 @@ export async function transactionWithin<Result>(
 ): Promise<Result> {
   return withConnection(pool, async (connection) => {
     const timer = setTimeout(() => {
-      connection.markBroken(new Error(`The transaction was not over after ${withinMs} ms.`));
-      connection.client.end().catch(() => undefined);
+      breakOff(connection, new Error(`The transaction was not over after ${withinMs} ms.`));
     }, withinMs);
     try {
       return await transaction(connection, work, limit, withinMs + 1_000);
@@ -163,6 +162,12 @@ export interface Connection {
   readonly client: PoolClient;
   /** Marks the connection as unusable, so that it is not returned to the pool. */
   markBroken(error: Error): void;
+}
+
+/** Closes a connection, which fails the statement under way. */
+export function breakOff({ client, markBroken }: Connection, reason: Error): void {
+  markBroken(reason);
+  client.end().catch(() => undefined);
 }
 
 /** Runs `work` with a connection checked out from the pool. */

@@ -17,7 +17,7 @@ const MIB = 1024 * 1024;
 const MEMORY = { bodyBytes: 66 * MIB, accountBodyBytes: 33 * MIB, waiting: 256, accountWaiting: 64, waitMs: 60_000 };
 
 /** Receives all of a call's body; its memory is counted until `held` is disposed of. `signal` aborts with the call. */
-export type ReceiveBody = (
+type ReceiveBody = (
   request: IncomingMessage,
   session: Session,
   held: DisposableStack,

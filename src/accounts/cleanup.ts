@@ -40,9 +40,7 @@ const lease = promptStatement<Closed>(
   `update accounts set ${LEASED} where id = $1 and closed_at is not null and ${NOT_LEASED} returning ${COLUMNS}`,
 );
 
-// A core that was suspended for so long that another one leased its account changes nothing of that lease.
-
-/** Index: accounts_pkey. */
+/** Like the statements below, changes nothing of a lease that another core has taken over. Index: accounts_pkey. */
 const renew = promptStatement(
   'accounts_renew',
   `update accounts

@@ -14,7 +14,7 @@ export function isAnythingEntered(): boolean {
   return forms > 0 && !isDiscarded;
 }
 
-/** Gives up what was entered: the page is about to be left, and the person has been asked. */
+/** Gives up what was entered: the page is about to be left, without another question. */
 export function discardEntered(): void {
   isDiscarded = true;
 }

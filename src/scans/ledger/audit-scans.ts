@@ -1,4 +1,11 @@
-import { type Connection, run, statement, transaction, withConnection } from '../../../common/postgres/sql.ts';
+import {
+  breakOff,
+  type Connection,
+  run,
+  statement,
+  transaction,
+  withConnection,
+} from '../../../common/postgres/sql.ts';
 import type { Database } from '../../db/database.ts';
 import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
@@ -187,10 +194,7 @@ export function auditScans(
   signal?: AbortSignal,
 ): Promise<ScanAudit> {
   return withConnection(pool, async (connection) => {
-    const close = () => {
-      connection.markBroken(new Error('the caller of an audit has gone'));
-      connection.client.end().catch(() => undefined);
-    };
+    const close = () => breakOff(connection, new Error('the caller of an audit has gone'));
     signal?.addEventListener('abort', close);
     try {
       signal?.throwIfAborted();

@@ -91,7 +91,7 @@ export function checkRows(
       problems.push({ row, number: numbers[row] ?? 0, isError, text, value });
     const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
     const own = byFoldedName(tagsIn(cell('tags')));
-    const tags = [...own.values(), ...[...added].flatMap(([name, tag]) => (own.has(name) ? [] : tag))];
+    const tags = [...own.values(), ...[...added].flatMap(([folded, tag]) => (own.has(folded) ? [] : tag))];
     const address = readWebAddress(url);
     if ('problem' in address) report(true, common.urlProblems[address.problem], url);
     if (isLonger(name, 200)) report(true, texts.name, name);
