@@ -113,7 +113,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
 
 test('when a worker is killed, another one completes the batch while its request waits', async () => {
   const roles = ['rpc', 'relay,recorder,worker', 'relay,recorder,worker'];
-  const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '30000' } });
+  const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '60000' } });
   const [, first, other] = signpost.cores as [Process, Process, Process];
   // Paused, so that the first one takes the job.
   process.kill(other.pid, 'SIGSTOP');

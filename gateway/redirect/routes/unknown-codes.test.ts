@@ -117,6 +117,8 @@ test('a statement that fails rejects none of the look-ups that the other connect
   const both = lookUp(2);
   const [third, fourth] = [lookUp(50), lookUp(50)];
   const outcomes = Promise.all([third, fourth].map((codes) => Promise.allSettled(codes)));
+  // Both connections must be open: an open one would take the third statement before the other one has sent the second.
+  await expect.poll(() => answers.length).toBe(2);
   await answered(0);
   await expect.poll(() => answers.length).toBe(3);
   await answered(1);
