@@ -1,6 +1,6 @@
 import { isLonger } from './is-longer.ts';
 
-/** Maximum length of a target, in characters. Source: docs/contract.md, "The QR code resource". */
+/** Maximum length of a URL, in characters. Source: docs/contract.md, "The QR code resource". */
 export const MAX_URL_CHARACTERS = 2_048;
 
 /** Maximum length of a name without the trailing dot. Source: RFC 1035, section 2.3.4. */
@@ -15,8 +15,21 @@ export type WebAddressProblem = 'missing' | 'too_long' | 'not_absolute' | 'crede
 /** A valid web address, trimmed, with its host as `URL.hostname` returns it; or why it is invalid. */
 export type WebAddress = { readonly url: string; readonly hostname: string } | { readonly problem: WebAddressProblem };
 
+const SENTENCES: Readonly<Record<WebAddressProblem, string>> = {
+  missing: 'is required.',
+  too_long: `must have at most ${MAX_URL_CHARACTERS} characters.`,
+  not_absolute: 'must be an absolute http or https URL.',
+  credentials: 'must not carry a user name or password.',
+  host: 'must have a host that can be looked up.',
+};
+
+/** What an error says after the name of the field. */
+export function webAddressSentence(problem: WebAddressProblem): string {
+  return SENTENCES[problem];
+}
+
 /** Checks the form of an absolute http or https URL without credentials, in browsers too. */
-export function readWebAddress(input: string): WebAddress {
+export function parseWebAddress(input: string): WebAddress {
   const url = input.trim();
   if (url === '') return { problem: 'missing' };
   if (isLonger(url, MAX_URL_CHARACTERS)) return { problem: 'too_long' };

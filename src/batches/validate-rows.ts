@@ -7,8 +7,7 @@ import type { Queryable } from '../../common/postgres/sql.ts';
 import { slices } from '../../common/runtime/slices.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { asFailure } from '../access/as-failure.ts';
-import { expectValid } from '../access/validator.ts';
+import { violationSentence } from '../access/validator.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTags } from '../codes/fields/tags.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
@@ -80,15 +79,10 @@ function fieldProblem(input: BatchRowInput): string | undefined {
   if (externalRef !== undefined && isLonger(externalRef, MAX_EXTERNAL_REF)) {
     return `external_ref: must have at most ${MAX_EXTERNAL_REF} characters.`;
   }
-  try {
-    const code = create(CreateCodeRequestSchema, {
-      targetUrl,
-      ...(name === undefined ? {} : { name }),
-      ...(campaignType === undefined ? {} : { campaignType }),
-    });
-    expectValid(CreateCodeRequestSchema, code);
-    return undefined;
-  } catch (error) {
-    return asFailure(error).rawMessage;
-  }
+  const code = create(CreateCodeRequestSchema, {
+    targetUrl,
+    ...(name === undefined ? {} : { name }),
+    ...(campaignType === undefined ? {} : { campaignType }),
+  });
+  return violationSentence(CreateCodeRequestSchema, code);
 }

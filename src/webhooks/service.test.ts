@@ -159,11 +159,13 @@ describe('endpoints', () => {
   });
 
   test.each([
-    ['http://example.com/', 'url: must be an absolute https address.'],
-    ['ftp://example.com/', 'url: must be an absolute https address.'],
-    ['example.com', 'url: must be an absolute https address.'],
-    ['https:example.com', 'url: must be an absolute https address.'],
-    ['https://exa mple.com/', 'url: must be an absolute https address.'],
+    [' ', 'url: is required.'],
+    ['http://example.com/', 'url: must be an https URL.'],
+    ['ftp://example.com/', 'url: must be an absolute http or https URL.'],
+    ['example.com', 'url: must be an absolute http or https URL.'],
+    ['https:example.com', 'url: must be an absolute http or https URL.'],
+    ['https://exa mple.com/', 'url: must be an absolute http or https URL.'],
+    ['https://a..b/', 'url: must have a host that can be looked up.'],
     ['https://me:secret@example.com/', 'url: must not carry a user name or password.'],
     ['https://localhost/', 'url: must be an address on the public Internet.'],
     ['https://a.localhost.:8443/', 'url: must be an address on the public Internet.'],
@@ -171,7 +173,7 @@ describe('endpoints', () => {
     ['https://0x7f000001/', 'url: must be an address on the public Internet.'],
     ['https://[::ffff:10.0.0.1]/', 'url: must be an address on the public Internet.'],
     ['https://169.254.169.254/latest', 'url: must be an address on the public Internet.'],
-    [`https://${'例え.'.repeat(30)}com/`, 'url: its host must have at most 253 characters in ASCII.'],
+    [`https://${'例え.'.repeat(30)}com/`, 'url: must have a host that can be looked up.'],
   ])('%s is rejected', async (url, sentence) => {
     const { id } = await create();
     expect(await rejection(account.webhooks.createEndpoint({ url, events: ['qr.created'] }))).toBe(

@@ -1,21 +1,9 @@
-import {
-  MAX_URL_CHARACTERS,
-  readWebAddress as parseWebAddress,
-  type WebAddressProblem,
-} from '../../../common/codes/web-address.ts';
+import { parseWebAddress, webAddressSentence } from '../../../common/codes/web-address.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { SHORT_CODE } from '../../../common/contract/short-code.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { hasValidPunycode } from './web-host.ts';
-
-const PROBLEMS: Readonly<Record<WebAddressProblem, string>> = {
-  missing: 'is required.',
-  too_long: `must have at most ${MAX_URL_CHARACTERS} characters.`,
-  not_absolute: 'must be an absolute http or https URL.',
-  credentials: 'must not carry a user name or password.',
-  host: 'must have a host that can be looked up.',
-};
 
 /** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
 const verifiedHosts = statement<{ hostname: string }>(
@@ -53,8 +41,8 @@ export async function readTargets(
  */
 export function readWebAddress(field: string, input: string): Target {
   const read = parseWebAddress(input);
-  if ('problem' in read) return { problem: `${field}: ${PROBLEMS[read.problem]}` };
-  return hasValidPunycode(read.hostname) ? { url: read.url } : { problem: `${field}: ${PROBLEMS.host}` };
+  if ('problem' in read) return { problem: `${field}: ${webAddressSentence(read.problem)}` };
+  return hasValidPunycode(read.hostname) ? { url: read.url } : { problem: `${field}: ${webAddressSentence('host')}` };
 }
 
 /** Validates one target. Fails with INVALID_FIELD. */

@@ -4,8 +4,7 @@ import type { Queryable } from '../../../common/postgres/sql.ts';
 import { slices } from '../../../common/runtime/slices.ts';
 import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema, type TargetRowInput } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { asFailure } from '../../access/as-failure.ts';
-import { expectValid } from '../../access/validator.ts';
+import { violationSentence } from '../../access/validator.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import { readTargets } from '../../codes/fields/target-url.ts';
 import { readPolicies } from '../policies.ts';
@@ -108,10 +107,5 @@ function formProblem(input: TargetRowInput): string | undefined {
   const { targetUrl, policy } = input;
   if (targetUrl === undefined && policy === undefined) return 'Name at least one of target_url and policy.';
   if (policy === undefined) return undefined;
-  try {
-    expectValid(SetTargetRequestSchema, create(SetTargetRequestSchema, { policy }));
-    return undefined;
-  } catch (error) {
-    return asFailure(error).rawMessage;
-  }
+  return violationSentence(SetTargetRequestSchema, create(SetTargetRequestSchema, { policy }));
 }

@@ -1,11 +1,7 @@
 import { isIP } from 'node:net';
-import { isLonger } from '../../../common/codes/is-longer.ts';
-import { MAX_NAME } from '../../../common/codes/web-address.ts';
+import { parseWebAddress, webAddressSentence } from '../../../common/codes/web-address.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { isPublicAddress } from '../../../common/runtime/public-address.ts';
-
-/** Longest URL, in characters. */
-const MAX_CHARACTERS = 2_048;
 
 const LOCAL_NAME = /^(.+\.)?localhost\.?$/;
 
@@ -15,25 +11,13 @@ const LOCAL_NAME = /^(.+\.)?localhost\.?$/;
  * reports the mistake early. `allowPrivate` also permits http and private addresses. Returns the URL as sent, trimmed.
  */
 export function readEndpointUrl(input: string, allowPrivate: boolean): string {
-  const url = input.trim();
-  const scheme = allowPrivate ? /^https?:\/\/[^/?#]/i : /^https:\/\/[^/?#]/i;
-  // The URL parser would drop control characters and accept `https:host`; both are probably mistakes.
-  if (!scheme.test(url) || /[\s\p{Cc}\\]/u.test(url) || !URL.canParse(url)) {
-    throw failure('INVALID_FIELD', `url: must be an absolute ${allowPrivate ? 'http or https' : 'https'} address.`);
-  }
-  if (isLonger(url, MAX_CHARACTERS)) {
-    throw failure('INVALID_FIELD', `url: must have at most ${MAX_CHARACTERS} characters.`);
-  }
-  const { hostname, username, password } = new URL(url);
-  if (username !== '' || password !== '') {
-    throw failure('INVALID_FIELD', 'url: must not carry a user name or password.');
-  }
-  if (hostname.replace(/\.$/, '').length > MAX_NAME) {
-    throw failure('INVALID_FIELD', `url: its host must have at most ${MAX_NAME} characters in ASCII.`);
-  }
+  const address = parseWebAddress(input);
+  if ('problem' in address) throw failure('INVALID_FIELD', `url: ${webAddressSentence(address.problem)}`);
+  const { url, hostname } = address;
+  if (allowPrivate) return url;
+  if (!/^https:/i.test(url)) throw failure('INVALID_FIELD', 'url: must be an https URL.');
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const local = LOCAL_NAME.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));
-  if (local && !allowPrivate) {
+  if (LOCAL_NAME.test(host) || (isIP(host) !== 0 && !isPublicAddress(host))) {
     throw failure('INVALID_FIELD', 'url: must be an address on the public Internet.');
   }
   return url;

@@ -1,7 +1,7 @@
 import { contrast, luminance, parseColour } from '../../../../common/codes/colour.ts';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { MIN_TEXT_CONTRAST } from '../../../../common/codes/page-style.ts';
-import { readWebAddress } from '../../../../common/codes/web-address.ts';
+import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import type { LandingPage } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import type { Messages } from '../../messages/index.ts';
@@ -25,7 +25,7 @@ export function landingPageProblems(page: LandingPage, { common, landingPage }: 
   for (const [index, { label, url }] of page.links.entries()) {
     const field = `landing_page.links[${index}]`;
     line(`${field}.label`, label, 100, problems.label);
-    const address = readWebAddress(url);
+    const address = parseWebAddress(url);
     if ('problem' in address) found[`${field}.url`] = common.urlProblems[address.problem];
   }
   for (const [field, colour] of Object.entries({

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
-import { readWebAddress } from '../../../../common/codes/web-address.ts';
+import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { folderProblem } from '../../components/filing-fields.tsx';
 import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../data/labels.ts';
@@ -92,7 +92,7 @@ export function checkRows(
     const [url, name, folder, ref] = [cell('target_url'), cell('name'), cell('folder'), cell('external_ref')];
     const own = byFoldedName(tagsIn(cell('tags')));
     const tags = [...own.values(), ...[...added].flatMap(([folded, tag]) => (own.has(folded) ? [] : tag))];
-    const address = readWebAddress(url);
+    const address = parseWebAddress(url);
     if ('problem' in address) report(true, common.urlProblems[address.problem], url);
     if (isLonger(name, 200)) report(true, texts.name, name);
     if (isLonger(ref, 128)) report(true, texts.external_ref, ref);

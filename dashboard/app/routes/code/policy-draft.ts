@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampFromDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { readWebAddress, type WebAddressProblem } from '../../../../common/codes/web-address.ts';
+import { parseWebAddress, type WebAddressProblem } from '../../../../common/codes/web-address.ts';
 import {
   type Conditions,
   type ConditionsSchema,
@@ -238,7 +238,7 @@ export function badDates({ rules }: TargetDraft): ReadonlyMap<string, DateProble
 export function badAddresses({ url, rules }: TargetDraft): ReadonlyMap<string, WebAddressProblem> {
   const found = new Map<string, WebAddressProblem>();
   const check = (field: string, typed: string) => {
-    const address = readWebAddress(typed);
+    const address = parseWebAddress(typed);
     if ('problem' in address) found.set(field, address.problem);
   };
   check('target_url', url);

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { readWebAddress } from '../../../../common/codes/web-address.ts';
+import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
@@ -29,7 +29,7 @@ export function RetargetDialog({ counted, onClose, onSubmit }: RetargetDialogPro
         onSubmit={(event) => {
           event.preventDefault();
           // As the core checks it: it would refuse each of the codes on its own.
-          const address = readWebAddress(url);
+          const address = parseWebAddress(url);
           if ('url' in address) onSubmit(address.url, note.trim());
           else setError(common.urlProblems[address.problem]);
         }}

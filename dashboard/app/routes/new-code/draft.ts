@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
-import { readWebAddress } from '../../../../common/codes/web-address.ts';
+import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { formatWifi } from '../../../../common/codes/wifi.ts';
 import { encode } from '../../../../common/qr/matrix.ts';
 import { WifiSchema, WifiSecurity } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -68,7 +68,7 @@ export function problemsOf(draft: Draft, messages: Messages): FieldErrors {
   const { common, labels, newCode } = messages;
   const found: Record<string, string | undefined> = {};
   if (draft.kind === 'link') {
-    const address = readWebAddress(draft.url);
+    const address = parseWebAddress(draft.url);
     if ('problem' in address) found.target_url = common.urlProblems[address.problem];
   }
   if (draft.kind === 'landing_page') Object.assign(found, landingPageProblems(draft.page, messages));
