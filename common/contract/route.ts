@@ -51,7 +51,7 @@ export function routeOf(code: RoutedCode): Route {
     // A target that is not shown is not published, because the topic keeps it for ever.
     targetUrl: answer === Answer.REDIRECT && code.target_url !== null ? location(code.target_url) : '',
     hostname: code.hostname ?? '',
-    ...(answer === Answer.REDIRECT && code.policy ? policyOf(code) : {}),
+    ...(answer === Answer.REDIRECT ? targetOf(code) : {}),
     ...(answer === Answer.LANDING_PAGE && code.landing_page
       ? { landingPage: storedLandingPage(code.landing_page) }
       : {}),
@@ -59,8 +59,10 @@ export function routeOf(code: RoutedCode): Route {
   return create(RouteSchema, { version: BigInt(code.version), entry: { case: 'code', value } });
 }
 
-function policyOf({ policy, target_version }: RoutedCode) {
-  return { policy: mapTargets(storedPolicy(policy), location), targetVersion: target_version };
+/** Nothing for the first version, so that codes that have never been changed, which are most, have short records. */
+function targetOf({ policy, target_version }: RoutedCode) {
+  if (target_version === 1 && !policy) return {};
+  return { targetVersion: target_version, ...(policy ? { policy: mapTargets(storedPolicy(policy), location) } : {}) };
 }
 
 /** The answer to a scan. Source: docs/contract.md, "The scan". */

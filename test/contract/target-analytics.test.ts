@@ -9,6 +9,8 @@ const EVENTUALLY = { timeout: 30_000, interval: 100 };
 
 const api = contract({ gateways: 2 });
 
+const CHANGED = 'https://example.com/changed';
+
 const LANGUAGES = {
   rules: [
     { when: { languages: ['fr'] }, then: { target_url: 'https://example.com/fr' } },
@@ -32,6 +34,7 @@ const DECIDED: Readonly<Record<string, string>> = {
   'https://example.com/a': '3/größer, "a"',
   'https://example.com/b': '3/b',
   [TARGET]: '0/',
+  [CHANGED]: '0/',
 };
 
 test('analytics break scans down by version, rule and variant, exactly as two gateways answered them', async () => {
@@ -71,7 +74,7 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
     }
   }
 
-  // Without a policy, nothing decides.
+  // A target that has never been changed has no version.
   await answerOf(0, 'fr', 0);
   await targets.setTarget({ id: code.id, policy: policyOf(LANGUAGES) });
   await appliedEverywhere('de', '410');
@@ -79,9 +82,13 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
   await targets.setTarget({ id: code.id, policy: policyOf({ ...LANGUAGES, rules: LANGUAGES.rules.slice(0, 2) }) });
   await appliedEverywhere('en', TARGET);
   await scan(3, 11);
+  // Removes the policy.
+  await account.call('PATCH', `/qr-codes/${code.id}`, { json: { target_url: CHANGED } });
+  await appliedEverywhere('de', CHANGED);
+  await scan(4, 5);
 
   expect([...answered.keys()].sort()).toEqual(
-    ['2/0/', '2/1/', '2/2/', '2/3/b', '2/3/größer, "a"', '3/0/', '3/1/', '3/2/'].sort(),
+    ['2/0/', '2/1/', '2/2/', '2/3/b', '2/3/größer, "a"', '3/0/', '3/1/', '3/2/', '4/0/'].sort(),
   );
   const counted = async () => {
     const { figures } = await analytics.getCodeAnalytics({ id: code.id });
@@ -91,7 +98,7 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
   };
   await expect.poll(counted, EVENTUALLY).toEqual(answered);
   const { figures } = await analytics.getCodeAnalytics({ id: code.id });
-  expect(figures?.scans).toBe(1n + 4n * 41n);
+  expect(figures?.scans).toBe(1n + 4n * 46n);
   const shares = figures?.targets.map(({ scans }) => scans) ?? [];
   expect(shares).toEqual(shares.toSorted((one, other) => Number(other - one)));
   // The REST analytics stay as they were.

@@ -1,6 +1,6 @@
 import { referrerHost } from '../../../common/contract/referrer.ts';
 import type { Decision } from '../../../common/targets/evaluate.ts';
-import { type FoundRoute, versionOfTarget } from '../routes/route-record.ts';
+import type { FoundRoute } from '../routes/route-record.ts';
 import { CODE_ID, ID, ID_AT } from '../spool/scan-layout.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
 import { writeScanId } from './scan-id.ts';
@@ -40,14 +40,17 @@ export function scanWriter(stamp: Stamp) {
     at = writeVisitor(at, visit.visitor);
     if (country !== 'unknown') at = writeString(at, COUNTRY, country);
     at = writeString(at, REFERRER_HOST, referrerHost(truncated(headers.referer, 2_048)));
-    if (decided && route.policy) at = writeDecision(at, versionOfTarget(route.policy), decided);
+    if (route.targetVersion > 0) at = writeTarget(at, route.targetVersion, decided);
     stamp(bytes, at, now);
     return bytes.subarray(0, at + STAMP_BYTES);
   };
 }
 
-function writeDecision(start: number, version: number, { rule, variant }: Decision): number {
-  const at = writeNumber(writeNumber(start, TARGET_VERSION, version), TARGET_RULE, rule);
+function writeTarget(start: number, version: number, decided: Decision | undefined): number {
+  const afterVersion = writeNumber(start, TARGET_VERSION, version);
+  if (!decided) return afterVersion;
+  const { rule, variant } = decided;
+  const at = writeNumber(afterVersion, TARGET_RULE, rule);
   if (variant === '') return at;
   // The second byte of the tag is written where the first of a short one would be.
   bytes[at] = TARGET_VARIANT;

@@ -10,7 +10,7 @@ import {
 } from '../../../common/targets/evaluate.ts';
 import { acceptedLanguages } from '../../../common/targets/language.ts';
 import { hashOfCode, shareOfCode } from '../../../common/targets/variant-share.ts';
-import { type FoundRoute, readPolicy, versionOfTarget } from '../routes/route-record.ts';
+import { type FoundRoute, readPolicy } from '../routes/route-record.ts';
 import type { Visit } from './visit.ts';
 
 /** The number of compiled policies that are kept, and the memory that they take. */
@@ -60,7 +60,7 @@ export function targetDecider(logger: Logger): DecideTarget {
 
   return (route, policy, visit, query) => {
     const hash = hashOfCode(route.codeId);
-    return decide(compiledPolicy(hash, route, policy), new VisitReader(hash, versionOfTarget(policy), visit, query));
+    return decide(compiledPolicy(hash, route, policy), new VisitReader(hash, route.targetVersion, visit, query));
   };
 }
 

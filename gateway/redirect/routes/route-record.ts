@@ -30,7 +30,9 @@ export interface FoundRoute {
   readonly accountId: string;
   /** A serialized `LandingPage` message. */
   readonly landingPage: Buffer | undefined;
-  /** The policy of an active dynamic code: see `readPolicy`. */
+  /** The version of the target of an active dynamic code; 0 if it has never been changed. */
+  readonly targetVersion: number;
+  /** A serialized `Policy` message, of an active dynamic code. */
   readonly policy: Buffer | undefined;
 }
 
@@ -38,7 +40,8 @@ export interface FoundRoute {
  * The layout of a code in the route table, kept short (the table's pages are the worker's memory) and read without a parser:
  * version (8 bytes), answer (1), code id (16), account id (16), length of the hostname (1), length of the target (2),
  * hostname, target, and then either the landing page as protobuf or, for an answer by redirect, the version of the target
- * (4 bytes) and the policy as protobuf. Gateways that know no policies ignore what follows the target of a redirect.
+ * (4 bytes, absent if it has never been changed) and the policy as protobuf. Gateways that know no policies ignore what
+ * follows the target of a redirect.
  */
 const VERSION_AT = 0;
 const ANSWER_AT = 8;
@@ -46,8 +49,9 @@ const CODE_ID_AT = 9;
 const ACCOUNT_ID_AT = 25;
 const LENGTHS_AT = 41;
 const TEXTS_AT = 44;
-/** After the version of the target. */
-const POLICY_AT = 4;
+const TARGET_VERSION_BYTES = 4;
+
+const NOTHING = Buffer.alloc(0);
 
 /** The characters allowed in a `Location` header. */
 const LOCATION = /^[\x21-\x7e]*$/;
@@ -61,7 +65,7 @@ export function codeRecord(version: bigint, route: CodeRoute): Buffer | undefine
   if (codeId === undefined || accountId === undefined) return undefined;
   if (!LOCATION.test(route.targetUrl) || hostname.length > 255 || target.length > 0xffff) return undefined;
   if (route.policy && !targetsOf(route.policy).every((url) => LOCATION.test(url))) return undefined;
-  const rest = landingPageBytes(route) ?? policyBytes(route) ?? Buffer.alloc(0);
+  const rest = route.answer === Answer.REDIRECT ? targetBytes(route) : (landingPageBytes(route) ?? NOTHING);
   const head = Buffer.alloc(TEXTS_AT);
   head.writeBigUInt64BE(version, VERSION_AT);
   head[ANSWER_AT] = route.answer;
@@ -83,7 +87,10 @@ export function readCode(record: Buffer, length: number): FoundRoute {
   const restAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);
   if (restAt > length) throw new RangeError('a record of the route table is too short');
   const answer = (record[ANSWER_AT] ?? 0) as Answer;
-  const rest = restAt === length ? undefined : Buffer.from(record.subarray(restAt, length));
+  const isRedirect = answer === Answer.REDIRECT;
+  const isVersioned = isRedirect && length > restAt;
+  const lastAt = isVersioned ? restAt + TARGET_VERSION_BYTES : restAt;
+  const last = length > lastAt ? Buffer.from(record.subarray(lastAt, length)) : undefined;
   return {
     version: record.readUIntBE(VERSION_AT + 2, 6),
     answer,
@@ -91,15 +98,16 @@ export function readCode(record: Buffer, length: number): FoundRoute {
     hostname: targetAt === TEXTS_AT ? '' : record.toString('utf8', TEXTS_AT, targetAt),
     codeId: idIn('qr', record, CODE_ID_AT),
     accountId: idIn('acct', record, ACCOUNT_ID_AT),
-    landingPage: answer !== Answer.REDIRECT ? rest : undefined,
-    policy: answer === Answer.REDIRECT ? rest : undefined,
+    landingPage: isRedirect ? undefined : last,
+    targetVersion: isVersioned ? record.readUInt32BE(restAt) : 0,
+    policy: isRedirect ? last : undefined,
   };
 }
 
 /** Converts a route from Postgres into the form that the table returns. */
 export function foundRoute(version: bigint, route: CodeRoute): FoundRoute {
   const { answer, targetUrl, hostname, codeId, accountId } = route;
-  const [landingPage, policy] = [landingPageBytes(route), policyBytes(route)];
+  const isRedirect = answer === Answer.REDIRECT;
   return {
     version: Number(version & 0xffff_ffff_ffffn),
     answer,
@@ -107,33 +115,35 @@ export function foundRoute(version: bigint, route: CodeRoute): FoundRoute {
     hostname,
     codeId,
     accountId,
-    landingPage,
-    policy,
+    landingPage: isRedirect ? undefined : landingPageBytes(route),
+    targetVersion: isRedirect ? route.targetVersion : 0,
+    policy: isRedirect ? policyBytes(route) : undefined,
   };
-}
-
-/** The version of the target of a route with a policy; `bytes`: those of its policy. */
-export function versionOfTarget(bytes: Buffer): number {
-  return bytes.readUInt32BE(0);
 }
 
 /** Deserializes the policy of a `FoundRoute`. Throws if it can't be read. */
 export function readPolicy(bytes: Buffer): Policy {
-  return fromBinary(PolicySchema, bytes.subarray(POLICY_AT));
+  return fromBinary(PolicySchema, bytes);
 }
 
-function landingPageBytes({ answer, landingPage }: CodeRoute): Buffer | undefined {
-  if (!landingPage || answer === Answer.REDIRECT) return undefined;
-  const bytes = toBinary(LandingPageSchema, landingPage);
+function landingPageBytes({ landingPage }: CodeRoute): Buffer | undefined {
+  const bytes = landingPage ? toBinary(LandingPageSchema, landingPage) : NOTHING;
   return bytes.length > 0 ? Buffer.from(bytes) : undefined;
 }
 
-/** Only of a redirect: a paused or deleted code leads nowhere. */
-function policyBytes({ answer, policy, targetVersion }: CodeRoute): Buffer | undefined {
-  if (!policy || answer !== Answer.REDIRECT) return undefined;
-  const version = Buffer.alloc(POLICY_AT);
-  version.writeUInt32BE(targetVersion);
-  return Buffer.concat([version, toBinary(PolicySchema, policy)]);
+/** Undefined without a policy, and for one that changes nothing. */
+function policyBytes({ policy }: CodeRoute): Buffer | undefined {
+  const bytes = policy ? toBinary(PolicySchema, policy) : NOTHING;
+  return bytes.length > 0 ? Buffer.from(bytes) : undefined;
+}
+
+/** What follows the target of a redirect. */
+function targetBytes(route: CodeRoute): Buffer {
+  const policy = policyBytes(route) ?? NOTHING;
+  if (route.targetVersion === 0 && policy.length === 0) return NOTHING;
+  const version = Buffer.alloc(TARGET_VERSION_BYTES);
+  version.writeUInt32BE(route.targetVersion);
+  return Buffer.concat([version, policy]);
 }
 
 /** A host in the route table: version (8 bytes), and its `HostRoute` message from the topic. */

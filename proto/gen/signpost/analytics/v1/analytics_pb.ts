@@ -164,9 +164,9 @@ export type Figures = Message<"signpost.analytics.v1.Figures"> & {
   referrers: Share[];
 
   /**
-   * Scans of a code with a policy by what decided where they lead, most scans first. Empty in reports on more than one
-   * code, whose versions have nothing in common. Entries beyond the 1,000 with the most scans are folded into one whose
-   * version is 0.
+   * Scans of a code whose target has been changed by the version that was current and what decided where they lead, most
+   * scans first. Scans of the first version are in none. Empty in reports on more than one code, whose versions have nothing
+   * in common. Entries beyond the 1,000 with the most scans are folded into one whose version is 0.
    *
    * @generated from field: repeated signpost.analytics.v1.TargetShare targets = 9;
    */
@@ -598,7 +598,7 @@ export type RecordedScan = Message<"signpost.analytics.v1.RecordedScan"> & {
   referrer: string;
 
   /**
-   * The version of the code's target that decided; unset if the code had no policy, as are the following two.
+   * The version of the code's target that decided; unset if it had never been changed, as are the following two.
    *
    * @generated from field: optional int32 target_version = 9;
    */

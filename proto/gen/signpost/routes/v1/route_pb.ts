@@ -125,7 +125,7 @@ export type CodeRoute = Message<"signpost.routes.v1.CodeRoute"> & {
   policy?: Policy | undefined;
 
   /**
-   * The version of the target, for scans of a code with a policy; 0 otherwise.
+   * The version of the target of an active dynamic code; 0 if it has never been changed, which is version 1.
    *
    * @generated from field: uint32 target_version = 9;
    */

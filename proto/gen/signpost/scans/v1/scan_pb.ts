@@ -137,7 +137,8 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   referrerHost: string;
 
   /**
-   * The version of the code's target that answered; 0 if the code had no policy, as are the following two.
+   * The version of the code's target that answered; 0 if it had never been changed, which is version 1, and in scans of
+   * gateways of version 1.0.
    *
    * @generated from field: uint32 target_version = 16;
    */
