@@ -16,25 +16,25 @@ import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
-import { deleteApiRequests } from './access/api-requests.ts';
-import { deleteIdempotencyKeys } from './access/idempotency-records.ts';
+import { deleteAccountApiRequests } from './access/api-requests.ts';
+import { deleteAccountIdempotencyKeys } from './access/idempotency-records.ts';
 import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts';
 import { accountsService } from './accounts/service.ts';
-import { deleteMembers } from './accounts/team.ts';
+import { deleteAccountMembers } from './accounts/team.ts';
 import { analyticsService } from './analytics/service.ts';
 import { advance, BATCH_TASK } from './batches/advance.ts';
-import { deleteBatches } from './batches/members.ts';
+import { deleteAccountBatches } from './batches/delete-account-batches.ts';
 import { batchesService } from './batches/service.ts';
-import { deleteAccountCodes, eraseDeletedCodes } from './codes/delete/delete-account-codes.ts';
+import { deleteAccountCodes, eraseAccountCodes } from './codes/delete/delete-account-codes.ts';
 import { platformHosts } from './codes/fields/platform-hosts.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';
 import { codesService } from './codes/service.ts';
-import { deleteTargetVersions } from './codes/target-versions.ts';
+import { deleteAccountTargetVersions } from './codes/target-versions.ts';
 import { labelledCodes } from './codes/update/relabelled-codes.ts';
 import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';
 import type { Platform } from './domains/look-up.ts';
-import { releaseDomains } from './domains/release.ts';
+import { releaseAccountDomains } from './domains/release.ts';
 import { republishDomains, republishHosts } from './domains/republish.ts';
 import { domainsService } from './domains/service.ts';
 import { eventsService } from './events/service.ts';
@@ -46,11 +46,11 @@ import type { ArchiveOptions } from './scans/archive/archive.ts';
 import { deleteAccountScans } from './scans/delete-account-scans.ts';
 import { scansService } from './scans/service.ts';
 import { applyNext, TARGET_CHANGE_TASK } from './targets/changes/apply.ts';
-import { deleteTargetChanges } from './targets/changes/entities.ts';
+import { deleteAccountTargetChanges } from './targets/changes/entities.ts';
 import { targetsService } from './targets/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
-import { deleteEndpoints } from './webhooks/endpoints/delete-endpoint.ts';
+import { deleteAccountEndpoints } from './webhooks/endpoints/delete-endpoint.ts';
 import type { Seal } from './webhooks/seal.ts';
 import { webhooksService } from './webhooks/service.ts';
 
@@ -58,17 +58,17 @@ import { webhooksService } from './webhooks/service.ts';
 export function accountCleanupFor(config: CoreConfig, database: Database): AccountCleanup {
   const { pool } = database;
   return createAccountCleanup(pool, {
-    stop: [(id) => deleteAccountCodes(pool, config.PUBLIC_URL, id), (id) => releaseDomains(database, id)],
+    stop: [(id) => deleteAccountCodes(pool, config.PUBLIC_URL, id), (id) => releaseAccountDomains(database, id)],
     erase: [
-      (id) => eraseDeletedCodes(pool, id),
-      (id) => deleteTargetVersions(pool, id),
-      (id) => deleteTargetChanges(pool, id),
-      (id) => deleteBatches(database, id),
+      (id) => eraseAccountCodes(pool, id),
+      (id) => deleteAccountTargetVersions(pool, id),
+      (id) => deleteAccountTargetChanges(pool, id),
+      (id) => deleteAccountBatches(database, id),
       (id) => deleteAccountLabels(pool, id),
-      (id) => deleteEndpoints(pool, id),
-      (id) => deleteIdempotencyKeys(pool, id),
-      (id) => deleteApiRequests(pool, id),
-      (id) => deleteMembers(database, id),
+      (id) => deleteAccountEndpoints(pool, id),
+      (id) => deleteAccountIdempotencyKeys(pool, id),
+      (id) => deleteAccountApiRequests(pool, id),
+      (id) => deleteAccountMembers(database, id),
       // Last: it fails until every archive can be read.
       (id) => deleteAccountScans(pool, archiveFolder(config), id),
     ],

@@ -83,6 +83,6 @@ export async function listRequests(
 const erase = statement('access_delete_api_requests', 'delete from api_request_counts where account_id = $1');
 
 /** Deletes the requests of a closed account. `accountId`: UUID. */
-export async function deleteApiRequests(pool: Pool, accountId: string): Promise<void> {
+export async function deleteAccountApiRequests(pool: Pool, accountId: string): Promise<void> {
   await run(pool, erase, [accountId]);
 }

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import { failure, type Reason } from '../../common/contract/errors.ts';
 import { type Connection, first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
+import { deletionInSteps } from '../db/delete-in-steps.ts';
 import { LOCKS } from '../db/locks.ts';
 import { IdempotencyEntity } from './entities.ts';
 
@@ -155,27 +156,17 @@ function inFlight() {
   return failure('IDEMPOTENCY_KEY_IN_FLIGHT', 'A request with this Idempotency-Key is still running.');
 }
 
-/** Keys per statement. */
-const MAX_DELETED = 5_000;
-
 /** Index: idempotency_age. */
-const deleteExpired = statement(
-  'access_idempotency_delete_expired',
-  `with deleted as (
-     delete from idempotency where (account_id, key) in (
-       select account_id, key from idempotency where created_at <= now() - interval '24 hours' limit ${MAX_DELETED}
-       for update skip locked
-     )
-     returning 1
-   )
-   select 1 from deleted limit 1`,
-);
+const deleteExpired = deletionInSteps('access_idempotency_delete_expired', {
+  table: 'idempotency',
+  key: 'account_id, key',
+  where: `created_at <= now() - interval '24 hours'`,
+  locking: 'for update skip locked',
+});
 
 /** Deletes all keys older than 24 hours. */
-export async function deleteExpiredKeys(pool: Pool): Promise<void> {
-  let more: boolean;
-  do more = (await run(pool, deleteExpired)).length > 0;
-  while (more);
+export function deleteExpiredKeys(pool: Pool): Promise<void> {
+  return deleteExpired(pool);
 }
 
 /** Index: idempotency_pkey. */
@@ -185,6 +176,6 @@ const deleteOfAccount = statement(
 );
 
 /** Deletes all idempotency keys of an account with the answers stored for replay. `accountId`: UUID. */
-export async function deleteIdempotencyKeys(pool: Pool, accountId: string): Promise<void> {
+export async function deleteAccountIdempotencyKeys(pool: Pool, accountId: string): Promise<void> {
   await run(pool, deleteOfAccount, [accountId]);
 }

@@ -8,7 +8,7 @@ import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { deleteApiRequests, KEPT_REQUESTS, type RecordedRequest, recordRequests } from './api-requests.ts';
+import { deleteAccountApiRequests, KEPT_REQUESTS, type RecordedRequest, recordRequests } from './api-requests.ts';
 import { openRequestLog } from './request-log.ts';
 
 async function newAccounts(pool: Pool, count: number): Promise<string[]> {
@@ -73,11 +73,11 @@ test('many cores record requests of the same accounts at once, while one of them
       Array.from({ length: 20 }, () => request(id, String(n))),
     );
     await recordRequests(pool, batch);
-    if (n % 5 === 0) await deleteApiRequests(pool, erased);
+    if (n % 5 === 0) await deleteAccountApiRequests(pool, erased);
   });
   await Promise.all(rounds);
   for (const id of others) expect(await listed(pool, id)).toHaveLength(600);
-  await deleteApiRequests(pool, erased);
+  await deleteAccountApiRequests(pool, erased);
   expect(await listed(pool, erased)).toEqual([]);
 });
 

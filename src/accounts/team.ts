@@ -97,6 +97,6 @@ async function expectOtherOwner(em: EntityManager, context: HandlerContext, memb
 }
 
 /** Deletes the whole team of a closed account, without events. `accountId`: UUID. */
-export async function deleteMembers({ orm }: Database, accountId: string): Promise<void> {
+export async function deleteAccountMembers({ orm }: Database, accountId: string): Promise<void> {
   await orm.em.fork().nativeDelete(MemberEntity, { accountId });
 }

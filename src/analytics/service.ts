@@ -10,7 +10,7 @@ import {
   Granularity,
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accountOf } from '../access/caller.ts';
-import { batchExists, CODES_OF_BATCH } from '../batches/members.ts';
+import { batchExists, CODES_OF_BATCH } from '../batches/batch-lookups.ts';
 import { CODES_IN_FOLDER, codeExists, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
 import { archivesOf } from '../scans/archive/archive.ts';

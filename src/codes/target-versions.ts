@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import { run, statement } from '../../common/postgres/sql.ts';
+import { deletionInSteps } from '../db/delete-in-steps.ts';
 import type { CodeRow } from './code-row.ts';
 
 /** A target as the columns of a code or of a version contain it. `policy`: a `Policy` in protobuf's JSON form, or null. */
@@ -56,25 +57,14 @@ export async function addTargetVersion(
   return target_version + 1;
 }
 
-/** Versions per statement. */
-const MAX_DELETED = 5_000;
-
 /** Index: target_versions_pkey. */
-const deleteSome = statement(
-  'codes_delete_target_versions',
-  `with deleted as (
-     delete from target_versions
-     where (account_id, code_id, version) in (
-       select account_id, code_id, version from target_versions where account_id = $1 limit ${MAX_DELETED}
-     )
-     returning 1
-   )
-   select 1 from deleted limit 1`,
-);
+const deleteVersions = deletionInSteps('codes_delete_target_versions', {
+  table: 'target_versions',
+  key: 'account_id, code_id, version',
+  where: 'account_id = $1',
+});
 
 /** Deletes all versions of an account. Continues where an earlier call was interrupted. `accountId`: UUID. */
-export async function deleteTargetVersions(pool: Pool, accountId: string): Promise<void> {
-  let more: boolean;
-  do more = (await run(pool, deleteSome, [accountId])).length > 0;
-  while (more);
+export function deleteAccountTargetVersions(pool: Pool, accountId: string): Promise<void> {
+  return deleteVersions(pool, [accountId]);
 }

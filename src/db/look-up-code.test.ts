@@ -8,7 +8,7 @@ import { CodeOrder, CodeState, CodeType, ListCodesRequestSchema } from '../../pr
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { getBatch } from '../batches/read.ts';
-import { eraseDeletedCodes } from '../codes/delete/delete-account-codes.ts';
+import { eraseAccountCodes } from '../codes/delete/delete-account-codes.ts';
 import { listCodes } from '../codes/list/list-codes.ts';
 import { labelledCodes } from '../codes/update/relabelled-codes.ts';
 import { entities } from '../entities.ts';
@@ -189,5 +189,5 @@ test('listing, renaming, merging and deleting tags', async () => {
 
 test('erasing the codes of a closed account', async () => {
   await pool.query('update codes set deleted_at = now() where account_id = $1', [account]);
-  await expectLookUps(() => eraseDeletedCodes(pool, account), 'codes_erase');
+  await expectLookUps(() => eraseAccountCodes(pool, account), 'codes_erase');
 });

@@ -8,7 +8,7 @@ import { publishHost } from './publish-host.ts';
  * Removes all domains of a closed account. Any account may then verify the hostnames again; until one does, they serve no
  * other account's codes.
  */
-export async function releaseDomains({ orm }: Database, accountId: string): Promise<void> {
+export async function releaseAccountDomains({ orm }: Database, accountId: string): Promise<void> {
   await ormTransaction(orm, async (em) => {
     const domains = await em.find(
       DomainEntity,

@@ -8,7 +8,7 @@ import { byIndex, run, transaction } from '../../common/postgres/sql.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { statementsOf } from '../db/statements.fixture.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
-import { deleteEndpoints } from './endpoints/delete-endpoint.ts';
+import { deleteAccountEndpoints } from './endpoints/delete-endpoint.ts';
 import { finishEndpoints } from './endpoints/finish-endpoints.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { queueOf } from './sending/queue.ts';
@@ -365,7 +365,7 @@ describe('endpoints', () => {
     await account.webhooks.deleteEndpoint({ id: deleted.id });
     const otherAccount = await newAccount();
     await create(['qr.created'], otherAccount);
-    await deleteEndpoints(pool, account.id);
+    await deleteAccountEndpoints(pool, account.id);
     expect(await due()).toEqual([]);
     expect((await otherAccount.webhooks.listEndpoints({})).endpoints).toHaveLength(1);
   });

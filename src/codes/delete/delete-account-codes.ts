@@ -22,9 +22,7 @@ const lockNext = statement<{ id: string }>(
  * call was interrupted. `accountId`, here and below: UUID.
  */
 export async function deleteAccountCodes(pool: Pool, platformUrl: string, accountId: string): Promise<void> {
-  let more: boolean;
-  do more = await transaction(pool, (tx) => deleteSome(tx, platformUrl, accountId));
-  while (more);
+  while (await transaction(pool, (tx) => deleteSome(tx, platformUrl, accountId)));
 }
 
 /** Deletes the next codes; returns whether there were any. */
@@ -51,7 +49,7 @@ const erase = statement<RoutedCode>(
 );
 
 /** Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. */
-export async function eraseDeletedCodes(pool: Pool, accountId: string): Promise<void> {
+export async function eraseAccountCodes(pool: Pool, accountId: string): Promise<void> {
   let last = NIL_UUID;
   const eraseSome = async (tx: PoolClient) => {
     const rows = await run(tx, erase, [accountId, last]);
@@ -60,7 +58,5 @@ export async function eraseDeletedCodes(pool: Pool, accountId: string): Promise<
     await copyToOutbox(tx, rows, (row) => [routeRecord(row)]);
     return rows.length > 0;
   };
-  let more: boolean;
-  do more = await transaction(pool, eraseSome);
-  while (more);
+  while (await transaction(pool, eraseSome));
 }

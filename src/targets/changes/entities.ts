@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { accountOfRow } from '../../access/entities.ts';
 import { columnsOf, type RowOf } from '../../db/columns.ts';
+import { deletionInSteps } from '../../db/delete-in-steps.ts';
 
 /** A change of many targets: what its rows share, and its progress. */
 export const TargetChangeEntity = defineEntity({
@@ -74,29 +75,18 @@ export type TargetChangeRowRecord = RowOf<InferEntity<typeof TargetChangeRowEnti
 /** The columns of a `TargetChangeRowRecord`. */
 export const ROW_COLUMNS = columnsOf(TargetChangeRowEntity);
 
-/** Rows per statement. */
-const MAX_DELETED = 5_000;
-
 /** Index: target_change_rows_pkey. */
-const deleteRows = statement(
-  'target_changes_delete_rows',
-  `with deleted as (
-     delete from target_change_rows
-     where (account_id, change_id, index) in (
-       select account_id, change_id, index from target_change_rows where account_id = $1 limit ${MAX_DELETED}
-     )
-     returning 1
-   )
-   select 1 from deleted limit 1`,
-);
+const deleteRows = deletionInSteps('target_changes_delete_rows', {
+  table: 'target_change_rows',
+  key: 'account_id, change_id, index',
+  where: 'account_id = $1',
+});
 
 /** Index: target_changes_listed. */
 const deleteChanges = statement('target_changes_delete', 'delete from target_changes where account_id = $1');
 
 /** Deletes all changes of an account. Continues where an earlier call was interrupted. `accountId`: UUID. */
-export async function deleteTargetChanges(pool: Pool, accountId: string): Promise<void> {
+export async function deleteAccountTargetChanges(pool: Pool, accountId: string): Promise<void> {
   await run(pool, deleteChanges, [accountId]);
-  let more: boolean;
-  do more = (await run(pool, deleteRows, [accountId])).length > 0;
-  while (more);
+  await deleteRows(pool, [accountId]);
 }

@@ -50,7 +50,7 @@ export async function deleteEndpoint(tx: Queryable, id: string): Promise<boolean
 }
 
 /** Deletes all endpoints of a closed account with their deliveries and budgets. `accountId`: UUID. */
-export async function deleteEndpoints(pool: Pool, accountId: string): Promise<void> {
+export async function deleteAccountEndpoints(pool: Pool, accountId: string): Promise<void> {
   const left = () => run(pool, ofAccount, [accountId]);
   for (let endpoints = await left(); endpoints.length > 0; endpoints = await left()) {
     for (const { id } of endpoints) {

@@ -1,8 +1,6 @@
 import type { Pool } from 'pg';
 import { first, statement } from '../../common/postgres/sql.ts';
-import type { Database } from '../db/database.ts';
 import { joinUndeletedCode } from '../db/look-up-code.ts';
-import { BatchEntity } from './entities.ts';
 
 /** Index: batches_pkey. */
 const exists = statement('batches_exists', 'select from batches where id = $1 and account_id = $2');
@@ -20,8 +18,3 @@ export const CODES_OF_BATCH = `
   select c.id
   from batches b join batch_rows r on r.batch_id = b.id ${joinUndeletedCode('id', 'r.code_id', '$1')}
   where b.id = $2 and b.account_id = $1`;
-
-/** Deletes the batches of a closed account; their foreign key deletes the rows. `accountId`: UUID. */
-export async function deleteBatches({ orm }: Database, accountId: string): Promise<void> {
-  await orm.em.fork().nativeDelete(BatchEntity, { accountId });
-}
