@@ -1,6 +1,6 @@
+import { raiseOffsets } from '../common/log/postgres.ts';
 import { ROUTES } from '../common/log/topics.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
-import { run, statement } from '../common/postgres/sql.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
@@ -10,7 +10,7 @@ import { republishDomains } from './domains/republish.ts';
 import { entities } from './entities.ts';
 
 /**
- * `node src/restored.ts`: run it once after restoring Postgres from a backup. Gateways and the routes topic have newer
+ * `npm run restored`: run it once after restoring Postgres from a backup. Gateways and the routes topic have newer
  * versions than the restored database, whose next changes they would ignore as outdated. May run while everything else
  * runs, and repeatedly; the relay of any core publishes what it writes.
  */
@@ -21,30 +21,17 @@ import { entities } from './entities.ts';
  */
 const VERSION_OFFSET = 1_000_000;
 
-/**
- * Added to every offset of the routes topic, if the time in µs is not above that: more records than one partition can have
- * got since the backup.
- */
+/** Added to every offset of the routes topic: more records than one partition can have got since the backup. */
 const POSITION_OFFSET = 1_000_000_000;
-
-/**
- * With the log in Postgres: a gateway that did not run meanwhile would skip the records with offsets that it has already read
- * once. Nothing is left to compact, as the records that follow supersede all earlier ones. Without this log it changes nothing.
- */
-const raisePositions = statement(
-  'log_raise_positions',
-  `update log_partitions set (next, clean) = (
-     select raised, raised
-     from (select greatest(next + $2, (extract(epoch from now()) * 1000000)::bigint) as raised) as computed
-   ) where topic = $1`,
-);
 
 try {
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(DATABASE_URL, 2, entities);
   running.defer(() => database.close());
-  await run(database.pool, raisePositions, [ROUTES.name, POSITION_OFFSET]);
+  // With the log in Postgres, a gateway that did not run meanwhile would skip the records with offsets that it has already read
+  // once. The records that follow supersede all earlier ones.
+  await raiseOffsets(database.pool, ROUTES.name, POSITION_OFFSET);
   const domains = await republishDomains(database, VERSION_OFFSET);
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
   console.log(`Republished: codes ${codes}, domains ${domains}.`);

@@ -77,6 +77,23 @@ const offsetsSince = statement<{ partition: number; start: string }>(
    from log_partitions p where topic = $1`,
 );
 
+/** Index: log_partitions_pkey. */
+const raise = statement(
+  'log_raise_offsets',
+  `update log_partitions set (next, clean) = (
+     select raised, raised
+     from (select greatest(next + $2, (extract(epoch from now()) * 1000000)::bigint) as raised) as computed
+   ) where topic = $1`,
+);
+
+/**
+ * Raises the offsets of a topic's next records by `amount`, or to the time in µs if that is more. The records published so far
+ * are not compacted any more, so the next ones must supersede them all. Changes nothing if the log is in Kafka.
+ */
+export async function raiseOffsets(on: Queryable, topic: string, amount: number): Promise<void> {
+  await run(on, raise, [topic, amount]);
+}
+
 /**
  * Opens the log in Postgres, for a machine without Kafka: it keeps all promises of `Log`, at a cost that one machine can
  * bear. Requires migrations 0002 and 0012 and changes no schema itself. Returns at once, even if Postgres is unavailable.
