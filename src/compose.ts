@@ -17,7 +17,7 @@ import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.t
 import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { admissionService } from './access/admission.ts';
 import { deleteAccountApiRequests } from './access/api-requests.ts';
-import { deleteAccountIdempotencyKeys } from './access/idempotency-records.ts';
+import { deleteAccountIdempotencyKeys } from './access/idempotency/key-records.ts';
 import { type AccountCleanup, createAccountCleanup } from './accounts/cleanup.ts';
 import { accountsService } from './accounts/service.ts';
 import { deleteAccountMembers } from './accounts/team.ts';

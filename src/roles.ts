@@ -5,7 +5,7 @@ import { TOPICS } from '../common/log/topics.ts';
 import type { Notifications } from '../common/postgres/notifications.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { periodically } from '../common/runtime/periodically.ts';
-import { deleteExpiredKeys } from './access/idempotency-records.ts';
+import { deleteExpiredKeys } from './access/idempotency/key-records.ts';
 import { serviceTokens } from './access/service-token.ts';
 import type { AccountCleanup } from './accounts/cleanup.ts';
 import { forgetEndedSessions } from './accounts/ended-sessions.ts';

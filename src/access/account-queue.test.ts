@@ -9,9 +9,9 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { CONNECT_TIMEOUT_MS, type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { inAccountQueue } from './account-queue.ts';
+import { ormTransactionOf, transactionOf } from './call-transaction.ts';
 import { type Account, callerKey } from './caller.ts';
-import { ormTransactionOf, transactionOf } from './commit-limit.ts';
-import { once } from './idempotency.ts';
+import { once } from './idempotency/once.ts';
 
 /** More than the connections of the pool. */
 const MANY = 50;

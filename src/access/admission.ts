@@ -8,7 +8,7 @@ import {
   type RefuseResponse,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { accountOf } from './caller.ts';
-import { isIdempotencyKey, keyReused, once } from './idempotency.ts';
+import { isIdempotencyKey, keyReused, once } from './idempotency/once.ts';
 import { costOfRows, expectQuota, refundIfExhausted } from './usage.ts';
 
 /** Statuses of the rejections that a gateway may make itself. */

@@ -6,7 +6,7 @@ import { grouped } from '../../common/queues/grouped.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
-import { isStoredKey } from './idempotency-records.ts';
+import { isStoredKey } from './idempotency/key-records.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS } from './plans.ts';
 import { beyondQuota, MONTH, quotaExhausted, USED } from './usage.ts';
 

@@ -7,7 +7,7 @@ import {
   AuthenticateRequestSchema,
   RefuseRequestSchema,
 } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import { asFailure } from './as-failure.ts';
+import { asFailure } from '../calls/as-failure.ts';
 import { type Caller, callerKey } from './caller.ts';
 import { type CheckOptions, callChecker, type IncomingCall } from './check-call.ts';
 import { identify, needsNoToken } from './identify.ts';

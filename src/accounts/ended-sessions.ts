@@ -5,7 +5,7 @@ import type { Pool } from 'pg';
 import { instantOrFailure } from '../../common/contract/instants.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { transactionOf } from '../access/commit-limit.ts';
+import { transactionOf } from '../access/call-transaction.ts';
 
 /** A session of the dashboard that ended before it expired. Of no account: a person may use several in one session. */
 export const EndedSessionEntity = defineEntity({

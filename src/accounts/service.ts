@@ -17,8 +17,8 @@ import {
 } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { listRequests } from '../access/api-requests.ts';
 import { listChanges, recordChange } from '../access/audit.ts';
+import { ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
-import { ormTransactionOf } from '../access/commit-limit.ts';
 import { AccountEntity } from '../access/entities.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { PLANS } from '../access/plans.ts';

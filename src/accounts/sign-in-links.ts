@@ -8,8 +8,8 @@ import { encodeId } from '../../common/contract/ids.ts';
 import { first, run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { recordChange } from '../access/audit.ts';
+import { transactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
-import { transactionOf } from '../access/commit-limit.ts';
 import { accountOfRow } from '../access/entities.ts';
 import { isAddress, MEMBERSHIP, MemberEntity, type MembershipRow, membershipMessage } from './member.ts';
 

@@ -10,7 +10,7 @@ import {
 import { isOpen } from '../access/account-is-open.ts';
 import { recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
-import { once } from '../access/idempotency.ts';
+import { once } from '../access/idempotency/once.ts';
 import { costOfRows, refundIfExhausted } from '../access/usage.ts';
 import { designWarnings } from '../codes/fields/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';

@@ -7,7 +7,7 @@ import type { Queryable } from '../../common/postgres/sql.ts';
 import { slices } from '../../common/runtime/slices.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CreateCodeRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { violationSentence } from '../access/validator.ts';
+import { violationSentence } from '../calls/validator.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTags } from '../codes/fields/tags.ts';
 import { readTargets } from '../codes/fields/target-url.ts';

@@ -10,9 +10,9 @@ import {
   UpdateOutcome,
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { authorOf, recordChange, recordChanges, recordIfByService } from '../access/audit.ts';
+import { transactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
-import { transactionOf } from '../access/commit-limit.ts';
-import { once } from '../access/idempotency.ts';
+import { once } from '../access/idempotency/once.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
 import { scannedCodeFrom } from './code-row.ts';

@@ -2,7 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { failure } from '../../common/contract/errors.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { releaseSlot } from '../access/message-slot.ts';
+import { releaseSlot } from '../calls/message-slot.ts';
 
 /** How often watched work is read, in ms. */
 const WATCH_INTERVAL_MS = 200;

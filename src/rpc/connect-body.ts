@@ -15,9 +15,9 @@ import {
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { failure } from '../../common/contract/errors.ts';
 import type { FairQueue } from '../../common/queues/fair-queue.ts';
-import { asFailure } from '../access/as-failure.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
-import { untilSlotReleased } from '../access/message-slot.ts';
+import { asFailure } from '../calls/as-failure.ts';
+import { untilSlotReleased } from '../calls/message-slot.ts';
 import { limitOf } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './server-options.ts';

@@ -28,7 +28,7 @@ import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { contextWith } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
 import { codeName } from '../../common/telemetry/rpc-status.ts';
-import { asFailure } from '../access/as-failure.ts';
+import { asFailure } from '../calls/as-failure.ts';
 import type { Gate } from './server-options.ts';
 
 const tracer = trace.getTracer('signpost.core');

@@ -1,7 +1,7 @@
 import type { Interceptor } from '@connectrpc/connect';
 import { createValidateInterceptor } from '@connectrpc/validate';
 import { requirementsOf } from '../access/requirements.ts';
-import { validator } from '../access/validator.ts';
+import { validator } from '../calls/validator.ts';
 
 /**
  * Enforces the constraints of the proto files on every request, for both servers. Methods with idempotency keys enforce

@@ -11,8 +11,8 @@ import type {
   TaxonomyService,
 } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { recordChange } from '../access/audit.ts';
+import { ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
-import { ormTransactionOf } from '../access/commit-limit.ts';
 import type { Database } from '../db/database.ts';
 import { joinUndeletedCode, LOOKED_UP } from '../db/look-up-code.ts';
 import { deleteLabel, mergeLabels } from './delete-and-merge.ts';

@@ -9,11 +9,11 @@ import {
   type CreateCodeResponse,
   CreateCodeResponseSchema,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { commitLimitOf } from '../../access/call-transaction.ts';
 import { type Account, callerKey } from '../../access/caller.ts';
-import { commitLimitOf } from '../../access/commit-limit.ts';
-import { type Call, onceTogether } from '../../access/idempotency.ts';
-import { type KeyedAnswer, STORE_NEW_ANSWERS, TRY_KEY_LOCK } from '../../access/idempotency-records.ts';
-import { expectValid } from '../../access/validator.ts';
+import { type KeyedAnswer, STORE_NEW_ANSWERS, TRY_KEY_LOCK } from '../../access/idempotency/key-records.ts';
+import { type Call, onceTogether } from '../../access/idempotency/once.ts';
+import { expectValid } from '../../calls/validator.ts';
 import { listed } from '../../db/columns.ts';
 import { rowsOf, WAKE } from '../../events/outbox.ts';
 import { recordsOf } from '../announce.ts';

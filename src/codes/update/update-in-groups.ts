@@ -9,8 +9,8 @@ import {
   UpdateCodeResponseSchema,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { API_AUTHOR } from '../../access/audit.ts';
+import { commitLimitOf } from '../../access/call-transaction.ts';
 import { callerKey } from '../../access/caller.ts';
-import { commitLimitOf } from '../../access/commit-limit.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
 import { rowsOf, WAKE } from '../../events/outbox.ts';
 import { recordsOf } from '../announce.ts';

@@ -6,7 +6,7 @@ import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/
 import { isOpen } from '../../access/account-is-open.ts';
 import { recordIfByService } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
-import { once } from '../../access/idempotency.ts';
+import { once } from '../../access/idempotency/once.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';

@@ -4,7 +4,7 @@ import { COUNTRIES } from '../../../common/contract/country-codes.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
 import type { ConditionsSchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema, TargetRowInputSchema } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { validator } from '../../access/validator.ts';
+import { validator } from '../../calls/validator.ts';
 import { readRows } from './read-rows.ts';
 
 const noHosts = { query: async () => ({ rows: [] }) } as unknown as Queryable;

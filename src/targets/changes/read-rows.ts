@@ -4,7 +4,7 @@ import type { Queryable } from '../../../common/postgres/sql.ts';
 import { slices } from '../../../common/runtime/slices.ts';
 import { type Policy, PolicySchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema, type TargetRowInput } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { violationSentence } from '../../access/validator.ts';
+import { violationSentence } from '../../calls/validator.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import { readTargets } from '../../codes/fields/target-url.ts';
 import { readPolicies } from '../policies.ts';

@@ -7,8 +7,8 @@ import { CreateStaticCodeRequestSchema } from '../../../../proto/gen/signpost/co
 import { LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { asFailure } from '../../../../src/access/as-failure.ts';
-import { expectValid } from '../../../../src/access/validator.ts';
+import { asFailure } from '../../../../src/calls/as-failure.ts';
+import { expectValid } from '../../../../src/calls/validator.ts';
 import { readLandingPage } from '../../../../src/codes/fields/landing-page.ts';
 import { readPolicies } from '../../../../src/targets/policies.ts';
 import { fieldErrors } from '../../data/field-errors.ts';

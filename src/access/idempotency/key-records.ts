@@ -1,10 +1,17 @@
 import type { Pool, PoolClient } from 'pg';
-import { failure, type Reason } from '../../common/contract/errors.ts';
-import { type Connection, first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
-import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
-import { deletionInSteps } from '../db/delete-in-steps.ts';
-import { LOCKS } from '../db/locks.ts';
-import { IdempotencyEntity } from './entities.ts';
+import { failure, type Reason } from '../../../common/contract/errors.ts';
+import {
+  type Connection,
+  first,
+  promptStatement,
+  type Queryable,
+  run,
+  statement,
+} from '../../../common/postgres/sql.ts';
+import { columnsOf, fromExcluded, listed, parameters, type RowOf, valuesOf } from '../../db/columns.ts';
+import { deletionInSteps } from '../../db/delete-in-steps.ts';
+import { LOCKS } from '../../db/locks.ts';
+import { IdempotencyEntity } from '../entities.ts';
 
 /** An answer under its key. */
 export type KeyRecord = Omit<RowOf<IdempotencyEntity>, 'created_at' | 'error'> & {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newUuid } from '../../common/contract/ids.ts';
-import { freshDatabase } from '../../test/harness/database.ts';
-import { type Database, openDatabase } from '../db/database.ts';
-import { entities } from '../entities.ts';
-import { deleteExpiredKeys } from './idempotency-records.ts';
+import { newUuid } from '../../../common/contract/ids.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
+import { entities } from '../../entities.ts';
+import { deleteExpiredKeys } from './key-records.ts';
 
 let databases: Database[];
 beforeAll(async () => {

@@ -2,15 +2,15 @@ import { create } from '@bufbuild/protobuf';
 import { createContextValues, type HandlerContext } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { failure, readFailure } from '../../common/contract/errors.ts';
-import { newUuid } from '../../common/contract/ids.ts';
-import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
-import { freshDatabase } from '../../test/harness/database.ts';
-import { type Database, openDatabase } from '../db/database.ts';
-import { LOCKS } from '../db/locks.ts';
-import { entities } from '../entities.ts';
-import { type Account, callerKey } from './caller.ts';
-import { once } from './idempotency.ts';
+import { failure, readFailure } from '../../../common/contract/errors.ts';
+import { newUuid } from '../../../common/contract/ids.ts';
+import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admission_pb.ts';
+import { freshDatabase } from '../../../test/harness/database.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
+import { LOCKS } from '../../db/locks.ts';
+import { entities } from '../../entities.ts';
+import { type Account, callerKey } from '../caller.ts';
+import { once } from './once.ts';
 
 const METHOD = AdmissionService.method.authenticate;
 

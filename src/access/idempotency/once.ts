@@ -2,14 +2,16 @@ import { createHash } from 'node:crypto';
 import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
-import { failure, REASONS, readFailure } from '../../common/contract/errors.ts';
-import { methodName } from '../../common/contract/method-name.ts';
-import { withConnection } from '../../common/postgres/sql.ts';
-import { isUnavailable } from '../../common/postgres/unavailable.ts';
-import { storable } from '../db/storable.ts';
-import { inAccountQueue } from './account-queue.ts';
-import { asFailure } from './as-failure.ts';
-import { transactionOf } from './commit-limit.ts';
+import { failure, REASONS, readFailure } from '../../../common/contract/errors.ts';
+import { methodName } from '../../../common/contract/method-name.ts';
+import { withConnection } from '../../../common/postgres/sql.ts';
+import { isUnavailable } from '../../../common/postgres/unavailable.ts';
+import { asFailure } from '../../calls/as-failure.ts';
+import { expectValid } from '../../calls/validator.ts';
+import { storable } from '../../db/storable.ts';
+import { inAccountQueue } from '../account-queue.ts';
+import { transactionOf } from '../call-transaction.ts';
+import { expectQuota } from '../usage.ts';
 import {
   findFinal,
   type KeyedAnswer,
@@ -18,9 +20,7 @@ import {
   type StoredAnswer,
   storeAnswer,
   withKeyLocked,
-} from './idempotency-records.ts';
-import { expectQuota } from './usage.ts';
-import { expectValid } from './validator.ts';
+} from './key-records.ts';
 
 /** 1–255 visible ASCII characters. Source: docs/contract.md, "Idempotency". */
 const KEY = /^[\x21-\x7e]{1,255}$/;

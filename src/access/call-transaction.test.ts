@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { ormTransactionOf, transactionOf } from './commit-limit.ts';
+import { ormTransactionOf, transactionOf } from './call-transaction.ts';
 
 let database: Database;
 beforeAll(async () => {
