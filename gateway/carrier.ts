@@ -9,7 +9,6 @@ import { onTicks } from '../common/runtime/ticks.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES } from './config.ts';
-import { respondsInTime } from './in-time.ts';
 import { measureCarrier } from './metrics.ts';
 import { sendMetricsOnRequest } from './process/collect-metrics.ts';
 import { onMessageFromMain, reportStatus, sendToMain, stopRequested } from './process/messages.ts';
@@ -19,6 +18,7 @@ import { openRouteTable } from './redirect/routes/route-table.ts';
 import { SPOOLS } from './redirect/spool/segments.ts';
 import { shipScans } from './redirect/spool/ship-scans.ts';
 import { keepShipped, SHIPPED } from './redirect/spool/shipped-segments.ts';
+import { respondsInTime } from './responds-in-time.ts';
 
 /** How long shipping the last scans may take on stop, and then closing the rest, in ms. */
 const SHIP_MS = 3_000;

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { machineMs } from '../common/runtime/machine-ms.ts';
 import type { CoreClients } from './core/clients.ts';
-import { CHECK_TIMEOUT_MS, respondsInTime } from './in-time.ts';
 import type { GatewayState } from './process/messages.ts';
 import type { Spool } from './redirect/spool/spool.ts';
+import { CHECK_TIMEOUT_MS, respondsInTime } from './responds-in-time.ts';
 
 /** The parts that `/readyz` reports on. */
 export interface Parts {

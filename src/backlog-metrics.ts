@@ -1,7 +1,7 @@
 import { metrics, type ObservableGauge } from '@opentelemetry/api';
 import type { Pool } from 'pg';
 import { first, promptStatement } from '../common/postgres/sql.ts';
-import { shared } from '../common/runtime/shared.ts';
+import { singleFlight } from '../common/runtime/single-flight.ts';
 
 /** How long figures from Postgres are reused, in ms, for several collectors and frequent ones. */
 const REUSED_MS = 5_000;
@@ -102,7 +102,7 @@ export function measureBacklogs(pool: Pool, roles: ReadonlySet<string>): void {
           description: oldest,
         }),
       ];
-      const read = shared(() => first(pool, statement), REUSED_MS);
+      const read = singleFlight(() => first(pool, statement), REUSED_MS);
       meter.addBatchObservableCallback(async (result) => {
         const row = await read().catch(() => undefined);
         if (!row) return;

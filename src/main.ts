@@ -9,7 +9,7 @@ import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { runInBackground } from '../common/runtime/run-in-background.ts';
-import { shared } from '../common/runtime/shared.ts';
+import { singleFlight } from '../common/runtime/single-flight.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
@@ -98,7 +98,7 @@ async function main(config: CoreConfig): Promise<void> {
   const ports = servers && { connectPort: servers.connectPort, grpcPort: servers.grpcPort };
   // Listen first: a parent may ask the process to stop as soon as it reports ready.
   const stopRequested = stopRequest();
-  ready = shared(() => postgresAnswers(pool));
+  ready = singleFlight(() => postgresAnswers(pool));
   logger.info({ roles: [...roles], ...ports }, 'the core is ready');
   process.send?.({ type: 'ready', ...ports });
   const reason = await stopRequested;

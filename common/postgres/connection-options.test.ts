@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readOnlyPool } from '../../gateway/redirect/postgres.ts';
+import { readOnlyPool } from '../../gateway/redirect/read-only-pool.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { openJobPool } from '../../src/jobs/worker.ts';

@@ -7,7 +7,7 @@ import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
 import { answerClientErrors } from '../../common/runtime/client-errors.ts';
 import { KEEP_ALIVE_MS, limitPipelining, limitUnread } from '../../common/runtime/http-limits.ts';
 import { replaceIdle } from '../../common/runtime/replace-idle.ts';
-import { shared } from '../../common/runtime/shared.ts';
+import { singleFlight } from '../../common/runtime/single-flight.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
@@ -98,7 +98,7 @@ export async function createServer(options: {
   );
 
   app.get('/healthz', () => ({ status: 'alive' }));
-  const isServing = shared(core.isServing);
+  const isServing = singleFlight(core.isServing);
   app.get('/readyz', async (_, reply) => {
     const serving = await isServing();
     return reply.code(serving ? 200 : 503).send({ status: serving ? 'ready' : 'the core is unavailable' });

@@ -11,7 +11,7 @@ import { REQUEST_LIMITS, type RequestLimits } from './body/request-limits.ts';
 import type { Endpoint } from './endpoint.ts';
 import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
 import { errorAnswer } from './errors.ts';
-import { reference } from './reference.ts';
+import { referenceHandler } from './reference/handler.ts';
 import { serve } from './serve.ts';
 import { observeRequests } from './trace.ts';
 
@@ -105,7 +105,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       },
     });
   }
-  app.get('/docs', reference(document, options.publicUrl));
+  app.get('/docs', referenceHandler(document, options.publicUrl));
   for (const [path, allowed] of methodsByPath(endpoints)) {
     refuseOtherMethods(app, path, allowed);
     // The router matches an empty id, too.

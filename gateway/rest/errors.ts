@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { REASONS, type Reason, readFailure, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
 import type { ErrorBody } from '../http/error-body.ts';
-import { rateHeaders } from './rate-headers.ts';
+import { metadataHeaders } from './metadata-headers.ts';
 
 /** `Retry-After` of a 503, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
@@ -25,7 +25,7 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   const representation = REASONS[reason];
   const status = representation.http;
   const headers: Record<string, string> =
-    error instanceof ConnectError ? rateHeaders((name) => error.metadata.get(name)) : {};
+    error instanceof ConnectError ? metadataHeaders((name) => error.metadata.get(name)) : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   if (status === 503) headers['retry-after'] = String(RETRY_AFTER_SECONDS);
   if (details.retry_after !== undefined) headers['retry-after'] = details.retry_after;

@@ -6,14 +6,14 @@ import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 import type { Attempt } from './authentication-attempts.ts';
-import { fingerprint } from './body/body.ts';
+import { fingerprint } from './body/fingerprint.ts';
 import { IncomingBody } from './body/incoming-body.ts';
 import { type Receiving, receiveBody } from './body/receive-body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 import type { Answer, Endpoint } from './endpoint.ts';
 import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
-import { rateHeaders } from './rate-headers.ts';
+import { metadataHeaders } from './metadata-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
 /** The status under which metrics and traces have a request whose caller disconnected, as in nginx; no client receives it. */
@@ -43,7 +43,7 @@ export async function serve(
   const metadata = callMetadata(endpoint, request);
   const shared = {
     headers: metadata,
-    onHeaders: (received: IncomingHttpHeaders) => void reply.headers(rateHeaders((name) => received[name])),
+    onHeaders: (received: IncomingHttpHeaders) => void reply.headers(metadataHeaders((name) => received[name])),
   };
   const incoming = new IncomingBody(request.raw, reply.raw);
   using held = new DisposableStack();

@@ -8,7 +8,7 @@ import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
 import { isStoredKey } from './idempotency/key-records.ts';
 import { BURST_LIMIT, BURST_WINDOW_MS } from './plans.ts';
-import { beyondQuota, MONTH, quotaExhausted, USED } from './usage.ts';
+import { beyondQuota, MONTH, quotaUsedUp, USED } from './usage.ts';
 
 /** Outcome of admission for a known account: admitted, or rejected with the error for the caller. */
 export interface Admission {
@@ -281,7 +281,7 @@ function overRate(row: Pick<AdmissionRow, 'burst_wait'>, rate: Rate): Admission[
     const message = `More than ${BURST_LIMIT} requests in 60 seconds; try again in ${seconds} s.`;
     return failure('BURST_LIMIT', message, { retry_after: String(seconds) });
   }
-  if (rate.limit !== null && rate.used >= rate.limit) return quotaExhausted(rate);
+  if (rate.limit !== null && rate.used >= rate.limit) return quotaUsedUp(rate);
   return undefined;
 }
 

@@ -59,9 +59,9 @@ export function costOfRows(rows: number): number {
 }
 
 /** The 429 of a call that costs `requests` beyond the one of its admission, if fewer are left this month. */
-export function beyondQuota(rate: Rate, requests: number): ReturnType<typeof quotaExceeded> | undefined {
+export function beyondQuota(rate: Rate, requests: number): ReturnType<typeof costExceedsQuota> | undefined {
   if (rate.limit === null || rate.used + requests <= rate.limit) return undefined;
-  return quotaExceeded(rate, requests + 1);
+  return costExceedsQuota(rate, requests + 1);
 }
 
 /** Fails when the account has fewer requests left this month; an early check that reserves nothing. */
@@ -80,7 +80,7 @@ export async function chargeQuota(tx: Queryable, context: HandlerContext, reques
   const caller = context.values.get(callerKey);
   if (caller.kind !== 'key' || requests === 0) return;
   const charged = await first(tx, charge, [caller.account.id, requests, caller.rate.limit]);
-  if (!charged) throw quotaExceeded(caller.rate, requests + 1);
+  if (!charged) throw costExceedsQuota(caller.rate, requests + 1);
   caller.rate.used = Number(charged.used);
 }
 
@@ -111,12 +111,12 @@ export function refundIfExhausted<Result>(
 }
 
 /** The 429 of an account that has used up its month. */
-export function quotaExhausted({ limit, reset }: Rate) {
+export function quotaUsedUp({ limit, reset }: Rate) {
   return failure('QUOTA_EXHAUSTED', `The ${limit} requests of this month are used up; ${nextMonth(reset)}`);
 }
 
 /** The 429 of a call that costs `cost` requests, more than are left, not counting its admission, which is refunded. */
-function quotaExceeded({ limit, used, reset }: Rate, cost: number) {
+function costExceedsQuota({ limit, used, reset }: Rate, cost: number) {
   const remaining = Math.max(0, Number(limit) - used + 1);
   const left = `${remaining} of the ${limit} requests of this month remain`;
   return failure('QUOTA_EXHAUSTED', `This call costs ${cost} requests, but ${left}; ${nextMonth(reset)}`);

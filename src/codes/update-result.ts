@@ -1,4 +1,4 @@
 import type { UpdatedCode } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 
 /** What becomes of a code. */
-export type Result = Pick<UpdatedCode, 'outcome'> & Partial<Pick<UpdatedCode, 'reason' | 'message'>>;
+export type UpdateResult = Pick<UpdatedCode, 'outcome'> & Partial<Pick<UpdatedCode, 'reason' | 'message'>>;

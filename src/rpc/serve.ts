@@ -6,7 +6,7 @@ import { methodName } from '../../common/contract/method-name.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { listenFailure } from '../../common/runtime/listen-failure.ts';
-import { shared } from '../../common/runtime/shared.ts';
+import { singleFlight } from '../../common/runtime/single-flight.ts';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
@@ -76,7 +76,7 @@ export async function serve(options: {
   for (const method of methods.values()) requirementsOf(method);
 
   let serving = true;
-  const answers = shared(() => postgresAnswers(options.pool));
+  const answers = singleFlight(() => postgresAnswers(options.pool));
   addStandardServices(target, services, async () => serving && (await answers()), options.parts ?? {});
   const register = (target: Services) => {
     // Implementations are shared by both servers, and so are their limits.

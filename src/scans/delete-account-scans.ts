@@ -4,7 +4,7 @@ import { first, type Queryable, run, statement, transaction } from '../../common
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
 import { removeAccount } from './archive/archive-file.ts';
-import { foldIncrements, removeZeros } from './rollups/fold.ts';
+import { foldIncrements, removeZeros } from './fold-increments.ts';
 
 const insertRequest = statement(
   'scans_request_deletion',

@@ -33,7 +33,7 @@ import type { EndpointEntity } from './entities.ts';
 import type { Seal } from './seal.ts';
 import { newSecret } from './signature.ts';
 
-export interface WebhooksOptions {
+export interface WebhooksServiceOptions {
   readonly database: Database;
   /** `byId`: of lists of deliveries; `byName`: of lists of attempts, whose position is a time. */
   readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
@@ -48,7 +48,7 @@ export function webhooksService({
   cursors,
   seal,
   allowPrivate,
-}: WebhooksOptions): ServiceImpl<typeof WebhooksService> {
+}: WebhooksServiceOptions): ServiceImpl<typeof WebhooksService> {
   const { orm } = database;
 
   /** Makes a change while the endpoint is locked, and records it in the audit log as a change of `subject`. */

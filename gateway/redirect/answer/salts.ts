@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { readOnlyPool } from '../postgres.ts';
+import { readOnlyPool } from '../read-only-pool.ts';
 
 /** The salts of the visitor hash. This process keeps them in memory only. */
 export interface Salts {

@@ -6,6 +6,7 @@ import type { Positions } from '../../../common/log/log.ts';
 import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { HostRoute, Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { coalesced } from './coalesced.ts';
 import { routeCommits } from './route-commits.ts';
 import {
   CODE_KEY,
@@ -18,7 +19,6 @@ import {
   TOPIC_KEY,
   versionIn,
 } from './route-record.ts';
-import { collected } from './shared-commits.ts';
 import { openWriterLock } from './writer-lock.ts';
 
 /**
@@ -107,7 +107,7 @@ export function openRouteTable(
   const reportUnwritten = throttledReport(LOG_MS, (_, error: unknown) =>
     logger.error({ err: error }, 'a route could not be written to disk'),
   );
-  const apply = collected<Route>(async (take) => {
+  const apply = coalesced<Route>(async (take) => {
     let routes: Route[] = [];
     const commitNext = () => {
       if (routes.length > 0) commit(routes.slice(0, ROUTES_PER_COMMIT));
@@ -125,7 +125,7 @@ export function openRouteTable(
       reportUnwritten(1, error);
     }
   });
-  const advance = collected<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
+  const advance = coalesced<{ routes: readonly Route[]; reached: Reached }>(async (take) => {
     const batches = take();
     const routes = commits.newer(batches.flatMap((batch) => batch.routes));
     const reached = new Map(batches.map(({ reached: { partition, next } }) => [partition, next]));

@@ -6,7 +6,7 @@ import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { AttemptLimit } from '../../http/address-limits.ts';
 import type { CountRefusal } from '../../http/refusal-metrics.ts';
-import { readOnlyPool } from '../postgres.ts';
+import { readOnlyPool } from '../read-only-pool.ts';
 
 /** Looks up codes in Postgres that the route table does not contain (yet). */
 export interface UnknownCodes {

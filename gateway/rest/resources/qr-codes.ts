@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
-import { bodyReader } from '../body/body.ts';
+import { bodyReader } from '../body/check-body.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { allOf, integer, text } from '../query.ts';
 import { Refusal } from '../refusal.ts';

@@ -7,7 +7,7 @@ import type { Account } from '../../access/caller.ts';
 import { announceCurrent } from '../announce.ts';
 import { CHANGED, type CodeRowWithoutContent } from '../code-row.ts';
 import { codeLimitReached } from '../create/create-code.ts';
-import type { Result } from '../update-result.ts';
+import type { UpdateResult } from '../update-result.ts';
 
 /** Index: code_counts_pkey. */
 const lockCounter = statement<{ live: string }>(
@@ -64,13 +64,13 @@ export async function restoreLocked(
   platformUrl: string,
   account: Account,
   rows: readonly CodeRowWithoutContent[],
-): Promise<ReadonlyMap<string, Result>> {
+): Promise<ReadonlyMap<string, UpdateResult>> {
   const deleted = rows.filter(({ deleted_at }) => deleted_at !== null);
   const refused = await restoreDeleted(tx, platformUrl, account, deleted);
   return new Map(rows.map(({ id, deleted_at }) => [id, resultOf(deleted_at !== null, refused.get(id))]));
 }
 
-function resultOf(wasDeleted: boolean, refusal: ConnectError | undefined): Result {
+function resultOf(wasDeleted: boolean, refusal: ConnectError | undefined): UpdateResult {
   if (!wasDeleted) return { outcome: UpdateOutcome.UNCHANGED };
   if (!refusal) return { outcome: UpdateOutcome.CHANGED };
   const { reason, message } = readFailure(refusal);

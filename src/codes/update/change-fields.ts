@@ -9,7 +9,7 @@ import { existingTags, resolveLabels } from '../../taxonomy/resolve.ts';
 import { announceCurrent } from '../announce.ts';
 import { CHANGED, type CodeRowWithoutContent } from '../code-row.ts';
 import { expectAllowedTagCount, tagsOrFailure } from '../fields/tags.ts';
-import type { Result } from '../update-result.ts';
+import type { UpdateResult } from '../update-result.ts';
 import { labelsOrFailure } from './update-code.ts';
 
 /** The same changes of the fields of many codes. */
@@ -72,8 +72,8 @@ export async function changeFields(
   accountId: string,
   rows: readonly CodeRowWithoutContent[],
   changes: FieldChanges,
-): Promise<ReadonlyMap<string, Result>> {
-  const results = new Map<string, Result>();
+): Promise<ReadonlyMap<string, UpdateResult>> {
+  const results = new Map<string, UpdateResult>();
   const changed = new Map<string, string[]>();
   for (const row of rows) {
     const tags = tagsAfter(row, changes);

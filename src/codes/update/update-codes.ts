@@ -13,7 +13,7 @@ import type { CodeRowWithoutContent } from '../code-row.ts';
 import { deleteLocked } from '../delete/delete-codes.ts';
 import { restoreLocked } from '../delete/restore-codes.ts';
 import { lockCodes } from '../find-code.ts';
-import type { Result } from '../update-result.ts';
+import type { UpdateResult } from '../update-result.ts';
 import { changeFields, type FieldChanges, readFieldChanges } from './change-fields.ts';
 
 /**
@@ -36,7 +36,7 @@ export async function updateCodes(
   const rows = distinct.flatMap((uuid) => byId.get(uuid) ?? []);
   const live = rows.filter((row) => row.deleted_at === null);
 
-  let results: ReadonlyMap<string, Result>;
+  let results: ReadonlyMap<string, UpdateResult>;
   if (changes) results = await changeFields(tx, platformUrl, account.id, live, changes);
   else if (deleted) results = await deleteCodes(tx, platformUrl, account.id, live);
   else results = await restoreLocked(tx, platformUrl, account, rows);
@@ -68,7 +68,7 @@ async function deleteCodes(
   platformUrl: string,
   accountId: string,
   live: readonly CodeRowWithoutContent[],
-): Promise<ReadonlyMap<string, Result>> {
+): Promise<ReadonlyMap<string, UpdateResult>> {
   const ids = live.map(({ id }) => id);
   if (ids.length > 0) await deleteLocked(tx, platformUrl, accountId, ids);
   return new Map(ids.map((id) => [id, { outcome: UpdateOutcome.CHANGED }]));

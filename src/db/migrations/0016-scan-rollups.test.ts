@@ -4,8 +4,8 @@ import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { DAY_MS } from '../../scans/days.ts';
+import { foldIncrements } from '../../scans/fold-increments.ts';
 import { auditScans } from '../../scans/ledger/audit-scans.ts';
-import { foldIncrements } from '../../scans/rollups/fold.ts';
 import { inMemoryLog, newScannedCode, pollHandler, scanRecord, visitor } from '../../scans/scans.fixture.ts';
 import { openDatabase } from '../database.ts';
 

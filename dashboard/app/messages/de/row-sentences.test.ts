@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { firstFault } from '../../../../gateway/rest/body/body.ts';
+import { firstFault } from '../../../../gateway/rest/body/check-body.ts';
 import { rowInput } from '../../../../gateway/rest/resources/batch-schema.ts';
 import { BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { skipReason } from '../../../../src/batches/stage.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseJson } from './body.ts';
+import { parseJson } from './parse-json.ts';
 
 /** Rows of a batch, as `rows` of them are in a body. */
 const list = (rows: number) => Array.from({ length: rows }, (_, n) => `{"target_url": "https://example.com/${n}"}`);

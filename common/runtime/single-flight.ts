@@ -1,8 +1,8 @@
-/** How long an answer is given again, in ms. */
+/** How long a result is cached by default, in ms. */
 const CACHED_MS = 1_000;
 
-/** Asks once for all that ask at the same time or soon after: anybody may ask for health, as often as they like. */
-export function shared<Answer>(ask: () => Promise<Answer>, cachedMs = CACHED_MS): () => Promise<Answer> {
+/** Runs `ask` once for concurrent callers and caches its result for `cachedMs`: anybody may ask for health, at any rate. */
+export function singleFlight<Answer>(ask: () => Promise<Answer>, cachedMs = CACHED_MS): () => Promise<Answer> {
   let last: { readonly answer: Promise<Answer>; until: number } | undefined;
   return () => {
     if (last && performance.now() < last.until) return last.answer;

@@ -10,7 +10,9 @@ const HEADERS_BY_METADATA = Object.entries({
  * The headers of the monthly quota, on every authenticated response, and whether a response is a replay.
  * `metadata`: reads the response's metadata. Source: docs/contract.md, "Limits" and "Idempotency".
  */
-export function rateHeaders(metadata: (name: string) => string | string[] | null | undefined): Record<string, string> {
+export function metadataHeaders(
+  metadata: (name: string) => string | string[] | null | undefined,
+): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [key, name] of HEADERS_BY_METADATA) {
     const value = metadata(key);

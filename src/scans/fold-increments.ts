@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
-import { first, run, statement, transaction } from '../../../common/postgres/sql.ts';
-import { LOCKS } from '../../db/locks.ts';
+import { first, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { LOCKS } from '../db/locks.ts';
 
 /** Maximum increments folded per transaction: those of polls of about 5,000 codes. */
 const MAX_INCREMENTS = 10_000;

@@ -1,14 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
-import type { z } from 'zod';
 import { Refusal } from '../refusal.ts';
-
-/** Identifies a request: retries with an idempotency key must have the same one. Source: docs/contract.md, "Idempotency". */
-export function fingerprint({ method, url }: Pick<FastifyRequest, 'method' | 'url'>, body: Buffer): string {
-  const path = url.split('?', 1)[0];
-  return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('base64url');
-}
 
 /** The first bytes of what gzip compressed. Source: RFC 1952 §2.3.1. */
 const GZIP = Buffer.of(0x1f, 0x8b);
@@ -86,25 +77,4 @@ function isIncomplete(prefix: string): boolean {
     const { message } = error as SyntaxError;
     return message.startsWith('Unexpected end') || message.includes(` at position ${prefix.length} `);
   }
-}
-
-/** Returns the fields of the schema. Throws a Refusal that names the first field of a wrong type. */
-export function checkBody<Body>(schema: z.ZodType<Body>, json: unknown): Body {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw new Refusal('MALFORMED_BODY', 'The body must be a JSON object.');
-  }
-  const { data, error } = schema.safeParse(json);
-  if (error) throw new Refusal('INVALID_FIELD', firstFault(error));
-  return data;
-}
-
-/** Returns a reader of bodies that the schema fully describes. */
-export function bodyReader<Body>(schema: z.ZodType<Body>): (raw: Buffer) => Promise<Body> {
-  return async (raw) => checkBody(schema, parseJson(raw));
-}
-
-/** The first validation error, as a sentence that begins with its field, like those of the core. */
-export function firstFault(error: z.ZodError): string {
-  const [{ path, message } = { path: [], message: '' }] = error.issues;
-  return path.length === 0 ? `${message}.` : `${path.join('.')}: ${message}.`;
 }

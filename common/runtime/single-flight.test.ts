@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { shared } from './shared.ts';
+import { singleFlight } from './single-flight.ts';
 
 test('callers at the same time share one look-up however long it takes, and later ones its answer for a while', async () => {
   let asked = 0;
-  const healthy = shared(async () => {
+  const healthy = singleFlight(async () => {
     asked++;
     await sleep(150);
     return true;

@@ -8,7 +8,7 @@ const COMMIT_MS = 5;
  * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
  * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
  */
-export function collected<Item>(
+export function coalesced<Item>(
   work: (take: () => Item[]) => Promise<void>,
 ): (item: Item, mayWait?: boolean) => Promise<void> {
   const items: Item[] = [];

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isCurrent } from './entity-tags.ts';
-import type { OpenApiDocument } from './openapi/openapi-types.ts';
-import { referencePage, SCRIPT, STYLE } from './reference/page.ts';
+import { isCurrent } from '../entity-tags.ts';
+import type { OpenApiDocument } from '../openapi/openapi-types.ts';
+import { referencePage, SCRIPT, STYLE } from './page.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('base64');
 
@@ -30,7 +30,7 @@ type Encoding = keyof typeof COMPRESSIONS;
  * A handler of `GET /docs`. The page is rendered at once and not when it is first requested: that takes up to 140 ms of CPU
  * in a process that has just started, for which scans would wait.
  */
-export function reference(document: OpenApiDocument, baseUrl: string) {
+export function referenceHandler(document: OpenApiDocument, baseUrl: string) {
   const page = Buffer.from(referencePage(document, baseUrl));
   const tag = `"${createHash('sha256').update(page).digest('base64url')}"`;
   const headers = {
