@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { machineMs } from '../common/runtime/machine-ms.ts';
+import { singleFlight } from '../common/runtime/single-flight.ts';
 import type { CoreClients } from './core/clients.ts';
 import type { GatewayState } from './process/messages.ts';
 import type { Spool } from './redirect/spool/spool.ts';
-import { CHECK_TIMEOUT_MS, respondsInTime } from './responds-in-time.ts';
+import { respondsInTime } from './responds-in-time.ts';
 
 /** The parts that `/readyz` reports on. */
 export interface Parts {
@@ -25,12 +26,10 @@ export function answerAlive(response: ServerResponse): void {
  * answers for all of them; the core is checked at most once a second, however frequent the requests are.
  */
 export function readiness({ spool, core, state, isStopping }: Parts): (response: ServerResponse) => void {
-  let lastCheck = { at: Number.NEGATIVE_INFINITY, answer: Promise.resolve(false) };
+  const coreResponds = singleFlight(() => respondsInTime(core.check()));
 
   return async (response) => {
-    const now = performance.now();
-    if (now - lastCheck.at >= CHECK_TIMEOUT_MS) lastCheck = { at: now, answer: respondsInTime(core.check()) };
-    const isCoreUp = await lastCheck.answer;
+    const isCoreUp = await coreResponds();
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
     const reason = failing === undefined ? undefined : `scans can't be written to disk: ${failing}`;

@@ -1,5 +1,5 @@
 /** A part that takes longer to respond counts as unavailable, in ms. */
-export const CHECK_TIMEOUT_MS = 1_000;
+const CHECK_TIMEOUT_MS = 1_000;
 
 /** Whether `answer` resolves within `CHECK_TIMEOUT_MS`. */
 export function respondsInTime(answer: Promise<unknown>): Promise<boolean> {
