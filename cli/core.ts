@@ -16,12 +16,12 @@ export function required<Part>(part: Part | undefined): Part {
 }
 
 const VARIABLES = {
-  CORE_HOST: { type: textMatching('a host', /^[\w.-]+$|^\[[\da-f:]+\]$/i, '127.0.0.1'), about: '' },
-  CORE_PORT: { type: port(8081), about: '' },
-  SERVICE_TOKEN: { type: optionalText('a token'), about: '' },
-  CORE_CA: { type: optionalText('a PEM file'), about: '' },
-  CORE_CERT: { type: optionalText('a PEM file'), about: '' },
-  CORE_KEY: { type: optionalText('a PEM file'), about: '' },
+  CORE_HOST: { type: textMatching('a host', /^[\w.-]+$|^\[[\da-f:]+\]$/i, '127.0.0.1') },
+  CORE_PORT: { type: port(8081) },
+  SERVICE_TOKEN: { type: optionalText('a token') },
+  CORE_CA: { type: optionalText('a PEM file') },
+  CORE_CERT: { type: optionalText('a PEM file') },
+  CORE_KEY: { type: optionalText('a PEM file') },
 };
 
 /**

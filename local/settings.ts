@@ -1,5 +1,8 @@
 import { resolve } from 'node:path';
-import { OperatorError } from '../common/runtime/operator-error.ts';
+import { flag, optionalText, readVariables, type VariableType } from '../common/runtime/variables.ts';
+import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
+import { GATEWAY_VARIABLES } from '../gateway/config.ts';
+import { CORE_VARIABLES } from '../src/config.ts';
 
 /** The settings of a local run, from its environment. */
 export interface Settings {
@@ -21,31 +24,34 @@ export interface Settings {
   readonly sample: boolean;
 }
 
-/** Reads the settings; an empty variable counts as unset. Throws an `OperatorError` if one is invalid. */
+const VARIABLES = {
+  DATA_DIR: CORE_VARIABLES.DATA_DIR,
+  PORT: { type: knownPort(GATEWAY_VARIABLES.PORT.type) },
+  CORE_PORT: { type: knownPort(CORE_VARIABLES.CORE_PORT.type) },
+  GRPC_PORT: { type: knownPort(CORE_VARIABLES.GRPC_PORT.type) },
+  DASHBOARD: { type: flag(true) },
+  DASHBOARD_PORT: { type: knownPort(DASHBOARD_VARIABLES.DASHBOARD_PORT.type) },
+  PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL,
+  DATABASE_URL: { type: optionalText('a Postgres address') },
+  SAMPLE: { type: flag(true) },
+};
+
+/** Reads the settings; an empty variable counts as unset. Throws an `OperatorError` if any is invalid. */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
-  const port = readPort(env, 'PORT', 8080);
+  const values = readVariables(VARIABLES, env);
   return {
-    dataDir: resolve(env.DATA_DIR || '.signpost'),
-    port,
-    corePort: readPort(env, 'CORE_PORT', 8081),
-    grpcPort: readPort(env, 'GRPC_PORT', 50051),
-    dashboardPort: readFlag(env, 'DASHBOARD') ? readPort(env, 'DASHBOARD_PORT', 8090) : undefined,
-    publicUrl: env.PUBLIC_URL || `http://localhost:${port}`,
-    databaseUrl: env.DATABASE_URL || undefined,
-    sample: readFlag(env, 'SAMPLE'),
+    dataDir: resolve(values.DATA_DIR),
+    port: values.PORT,
+    corePort: values.CORE_PORT,
+    grpcPort: values.GRPC_PORT,
+    dashboardPort: values.DASHBOARD ? values.DASHBOARD_PORT : undefined,
+    publicUrl: values.PUBLIC_URL ?? `http://localhost:${values.PORT}`,
+    databaseUrl: values.DATABASE_URL,
+    sample: values.SAMPLE,
   };
 }
 
-function readPort(env: NodeJS.ProcessEnv, name: string, fallback: number): number {
-  const port = Number(env[name] || fallback);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new OperatorError(`${name} must be a port: 1 to 65535.`);
-  return port;
-}
-
-/** A variable that is `true` or `false`, by default true. */
-function readFlag(env: NodeJS.ProcessEnv, name: string): boolean {
-  const value = env[name] || 'true';
-  if (value !== 'true' && value !== 'false') throw new OperatorError(`${name} must be true or false.`);
-  return value === 'true';
+/** The same port without 0, which does not tell the other programs where to connect. */
+function knownPort(type: VariableType<number>): VariableType<number> {
+  return { ...type, schema: type.schema.refine((value) => value > 0), name: 'a port: 1 to 65535' };
 }

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { OperatorError } from './operator-error.ts';
 import { configured } from './read-configured-file.ts';
 
-/** An environment variable: its type (with its default), and what it does. */
+/** An environment variable: its type (with its default), and what it does, unless it is documented elsewhere. */
 export interface Variable<Value> {
   readonly type: VariableType<Value>;
-  readonly about: string;
+  readonly about?: string;
 }
 
 /** The type of a variable. */
@@ -57,7 +57,7 @@ export function withoutFiles(env: NodeJS.ProcessEnv, names: readonly string[]): 
 /** The list as a Markdown table. */
 export function variablesTable(definition: Variables): string {
   const rows = Object.entries(definition).map(
-    ([name, { type, about }]) =>
+    ([name, { type, about = '' }]) =>
       `| \`${name}\` | ${type.name} | ${type.defaultText && `\`${type.defaultText}\``} | ${about} |`,
   );
   return ['| Name | Type | Default | What it does |', '| --- | --- | --- | --- |', ...rows].join('\n');
