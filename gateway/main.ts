@@ -2,10 +2,9 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
-import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
-import { OperatorError } from '../common/runtime/operator-error.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
 import { onTicks } from '../common/runtime/ticks.ts';
 import { readVariables } from '../common/runtime/variables.ts';
@@ -150,8 +149,6 @@ async function main(config: GatewayConfig): Promise<void> {
 try {
   await main(readVariables(GATEWAY_VARIABLES, process.env));
 } catch (error) {
-  if (error instanceof OperatorError) console.error(error.message);
-  else openLogger('fatal', { process: 'gateway' }).fatal({ err: error }, 'the gateway exits after an unexpected error');
-  process.exitCode = 1;
+  reportFatalError(error, { logAs: 'gateway' });
 }
 process.exit();

@@ -5,6 +5,7 @@ import { kafkaProblem } from '../common/log/kafka-refusals.ts';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
+import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
@@ -39,6 +40,6 @@ try {
     await log.close();
   }
 } catch (error) {
-  console.error(kafkaProblem(error) ?? refusalOf(error) ?? (error instanceof Error ? error.message : error));
-  process.exitCode = 1;
+  const message = error instanceof Error ? error.message : undefined;
+  reportFatalError(error, { sentenceOf: () => kafkaProblem(error) ?? refusalOf(error) ?? message });
 }

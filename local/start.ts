@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { dashboardUrl } from '../cli/sign-in-url.ts';
+import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { withoutFiles } from '../common/runtime/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
@@ -119,9 +120,6 @@ try {
   await run(env, readSettings(env), interruption);
 } catch (error) {
   const isRequested = interruption.stop.aborted && error === interruption.stop.reason;
-  if (!isRequested) {
-    console.error(error instanceof OperatorError ? error.message : error);
-    process.exitCode = 1;
-  }
+  if (!isRequested) reportFatalError(error);
 }
 process.exit(interruption.force.aborted ? 130 : process.exitCode);

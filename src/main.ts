@@ -3,11 +3,10 @@ import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { listen } from '../common/postgres/notifications.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
-import { exitOnFatalErrors } from '../common/runtime/fatal-errors.ts';
+import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
-import { OperatorError } from '../common/runtime/operator-error.ts';
 import { runInBackground } from '../common/runtime/run-in-background.ts';
 import { singleFlight } from '../common/runtime/single-flight.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
@@ -118,15 +117,7 @@ async function main(config: CoreConfig): Promise<void> {
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
 } catch (error) {
-  const sentence = sentenceOf(error);
-  if (sentence !== undefined) console.error(sentence);
-  else openLogger('fatal', { process: 'core' }).fatal({ err: error }, 'the core exits after an unexpected error');
-  process.exitCode = 1;
+  reportFatalError(error, { sentenceOf: refusalOf, logAs: 'core' });
 }
 // Connections that a library keeps open must not keep the process alive.
 process.exit();
-
-/** A sentence for the operator about an error at start; undefined for unexpected errors. */
-function sentenceOf(error: unknown): string | undefined {
-  return error instanceof OperatorError ? error.message : refusalOf(error);
-}

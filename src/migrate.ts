@@ -1,5 +1,5 @@
 import { refusalOf } from '../common/postgres/refusal.ts';
-import { OperatorError } from '../common/runtime/operator-error.ts';
+import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { CORE_VARIABLES } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -22,6 +22,5 @@ try {
       : `The schema is up to date: ${migrations.at(-1)?.name}.`,
   );
 } catch (error) {
-  console.error(error instanceof OperatorError ? error.message : (refusalOf(error) ?? error));
-  process.exitCode = 1;
+  reportFatalError(error, { sentenceOf: refusalOf });
 }

@@ -1,7 +1,7 @@
 import { raiseOffsets } from '../common/log/postgres.ts';
 import { ROUTES } from '../common/log/topics.ts';
 import { refusalOf } from '../common/postgres/refusal.ts';
-import { OperatorError } from '../common/runtime/operator-error.ts';
+import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
 import { CORE_VARIABLES } from './config.ts';
@@ -36,6 +36,5 @@ try {
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
   console.log(`Republished: codes ${codes}, domains ${domains}.`);
 } catch (error) {
-  console.error(error instanceof OperatorError ? error.message : (refusalOf(error) ?? error));
-  process.exitCode = 1;
+  reportFatalError(error, { sentenceOf: refusalOf });
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { exitOnFatalErrors } from '../../common/runtime/fatal-errors.ts';
+import { exitOnFatalErrors, reportFatalError } from '../../common/runtime/fatal-errors.ts';
 import { listenFailure } from '../../common/runtime/listen-failure.ts';
 import { logWarnings } from '../../common/runtime/log-warnings.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
@@ -79,12 +79,6 @@ function providerOf(config: DashboardConfig, dashboardUrl: string): OpenidProvid
 try {
   await main(readVariables(DASHBOARD_VARIABLES, process.env));
 } catch (error) {
-  if (error instanceof OperatorError) console.error(error.message);
-  else
-    openLogger('fatal', { process: 'dashboard' }).fatal(
-      { err: error },
-      'the dashboard exits after an unexpected error',
-    );
-  process.exitCode = 1;
+  reportFatalError(error, { logAs: 'dashboard' });
 }
 process.exit();
