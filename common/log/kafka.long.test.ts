@@ -4,6 +4,7 @@ import kafkajs from 'kafkajs';
 import { pino } from 'pino';
 import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { startKafka } from '../../test/harness/kafka.ts';
+import { HOUR_MS } from '../contract/durations.ts';
 import { openKafkaLog } from './kafka.ts';
 import type { LogRecord } from './log.ts';
 import { conformance } from './log-suite.fixture.ts';
@@ -21,7 +22,6 @@ afterAll(() => broker?.stop());
 
 const kafkaBrokers = (broker?.brokers ?? brokers ?? '').split(',');
 const logger = pino({ level: 'silent' });
-const HOUR_MS = 3_600_000;
 const open = () => openKafkaLog({ brokers: kafkaBrokers, clientId: 'signpost-test', logger });
 
 /** A log and an admin client, which end with the test. `deleteTopic` resolves when the topic is gone. */

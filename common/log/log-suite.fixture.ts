@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { HOUR_MS } from '../contract/durations.ts';
 import { type ConsumeOptions, type Log, type LogRecord, type NewRecord, ReadAgain, type Topic } from './log.ts';
 import type { MemberOptions } from './member.fixture.ts';
 import type { LogOptions } from './open.ts';
@@ -20,7 +21,6 @@ export interface Harness {
 }
 
 const EVENTUALLY = { timeout: 25_000, interval: 25 };
-const HOUR_MS = 3_600_000;
 
 /** Tests all promises of `Log`; every implementation has to pass. */
 export function conformance(name: string, harness: () => Harness): void {

@@ -1,6 +1,5 @@
+import { DAY_MS } from '../contract/durations.ts';
 import type { Topic } from './log.ts';
-
-const DAY_MS = 86_400_000;
 
 /** Scans for the recorder. Key: the code's id. Value: `signpost.scans.v1.Scan`. */
 export const SCANS: Topic = { name: 'signpost.scans.v1', partitions: 12, retention: 7 * DAY_MS };

@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { type CoreClients, createClients } from '../../cli/clients.ts';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { isolatedEnvironment, type LocalRun, startLocally } from '../../test/harness/local-run.ts';
 import { CODES, DOMAIN, ENDPOINT } from './content.ts';
-
-const DAY_MS = 86_400_000;
 
 type Place = Awaited<ReturnType<typeof isolatedEnvironment>>;
 

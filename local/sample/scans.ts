@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { v7 } from 'uuid';
+import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { type CompiledPolicy, compilePolicy, type Decision, decide } from '../../common/targets/evaluate.ts';
 import { variantShare } from '../../common/targets/variant-share.ts';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';
@@ -21,8 +22,6 @@ export interface SampleScan {
 
 /** The period of the scans. */
 const DAYS = 91;
-
-const [DAY_MS, HOUR_MS] = [86_400_000, 3_600_000];
 
 /** Shares of the hours of a day, from midnight UTC on. */
 const HOURS: Record<ScanPattern['hours'], readonly number[]> = {

@@ -1,6 +1,7 @@
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { clamp, PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import type { Database } from '../db/database.ts';
-import { DAY_MS, dayOf } from '../scans/days.ts';
+import { dayOf } from '../scans/days.ts';
 import { oneCode } from '../scans/reports/code-selection.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
 import { figuresOf } from './figures.ts';

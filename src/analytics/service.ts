@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { clamp, PAGE_LIMIT } from '../../common/contract/ranges.ts';
@@ -14,7 +15,6 @@ import { batchExists, CODES_OF_BATCH } from '../batches/batch-lookups.ts';
 import { CODES_IN_FOLDER, codeExists, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
 import { archivesOf } from '../scans/archive/archive.ts';
-import { DAY_MS, HOUR_MS } from '../scans/days.ts';
 import { type CodeSelection, oneCode } from '../scans/reports/code-selection.ts';
 import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
 import { topCodes } from '../scans/reports/top-codes.ts';

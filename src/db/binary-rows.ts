@@ -2,19 +2,21 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { writeUuid } from '../../common/contract/ids.ts';
 
 /** The epoch of Postgres's binary times. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
-const DAY_MS = 86_400_000;
 
 /** "PGCOPY" and bytes that a text-mode transport would change; then no flags and no extension. */
 const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 
 /** The size of the chunks that are sent: some hundred rows. */
 const CHUNK_BYTES = 64 * 1024;
+
 /** How long rows are written before the event loop may run other tasks, in ms: several copies may be running in turns. */
 const YIELD_INTERVAL_MS = 20;
+
 /** Extra space in a chunk's buffer for its last row, which rarely needs more. */
 const SPARE_BYTES = 2 * 1024;
 

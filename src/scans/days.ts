@@ -1,8 +1,4 @@
-/** A day, in ms. */
-export const DAY_MS = 86_400_000;
-
-/** An hour, in ms. */
-export const HOUR_MS = 3_600_000;
+import { DAY_MS } from '../../common/contract/durations.ts';
 
 /** Formatted days by day number: each scan needs its day more than once, and most scans of a poll share one. */
 const formatted = new Map<number, string>();

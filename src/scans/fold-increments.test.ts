@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import type { ConsumeOptions, Log } from '../../common/log/log.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { DAY_MS } from './days.ts';
 import { deleteAccountScans } from './delete-account-scans.ts';
 import { foldIncrements } from './fold-increments.ts';
 import { auditScans } from './ledger/audit-scans.ts';

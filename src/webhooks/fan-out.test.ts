@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { HOUR_MS } from '../../common/contract/durations.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
@@ -7,7 +8,6 @@ import { fanOutRecords } from './fan-out.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const URL = 'https://hooks.example.com/';
-const HOUR_MS = 3_600_000;
 const { pool, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
@@ -10,7 +11,6 @@ import { sealWith } from './seal.ts';
 import { runUpkeep } from './upkeep.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 
-const DAY_MS = 86_400_000;
 const logger = pino({ level: 'silent' });
 const { pool, seal, secretKey, newAccount } = await webhooksFixture();
 

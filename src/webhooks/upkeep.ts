@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { encodeId, lowestUuidAt } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
@@ -9,7 +10,7 @@ import { deleteFullBudgets } from './sending/attempt-budgets.ts';
 import { disableIdle } from './sending/disable-policy.ts';
 
 /** Retention of finished deliveries and their attempts: longer than the topic retains their events. */
-const RETENTION_MS = 90 * 86_400_000;
+const RETENTION_MS = 90 * DAY_MS;
 const BATCH_SIZE = 1_000;
 
 /** Index: webhook_deliveries_pkey. Ids are in the order of creation. */

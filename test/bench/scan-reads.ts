@@ -11,6 +11,7 @@
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { cursors } from '../../common/contract/cursors.ts';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
@@ -18,7 +19,6 @@ import { figuresOf } from '../../src/analytics/figures.ts';
 import { listCodes } from '../../src/codes/list/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { DAY_MS } from '../../src/scans/days.ts';
 import { topCodes } from '../../src/scans/reports/top-codes.ts';
 import { resetBurstLimits } from './burst-limits.ts';
 import { startPlatform } from './platform.ts';
@@ -30,9 +30,11 @@ const [MANY, FEW] = [1_000_000, 1_000];
 const CODES = 1_000;
 const PAGE = 25;
 const LARGE = { codes: 10_000, days: 365 };
+
 /** Targets: the ratio of the medians with many and few scans; the median of an account's report, in ms. */
 const AIMS = { ratio: 1.5, report: 100 };
 const [WARM_UP, READS] = [100, 500];
+
 /** Reads between two resets of the rate limit: a key allows 120 requests a minute. */
 const WINDOW = 100;
 

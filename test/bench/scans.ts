@@ -17,12 +17,12 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import { pino } from 'pino';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { openLog } from '../../common/log/open.ts';
 import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { DAY_MS } from '../../src/scans/days.ts';
 import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
 import { startRecorder } from '../../src/scans/recording/recorder.ts';
 import { IPHONE, newScannedCode, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
@@ -32,6 +32,7 @@ const COUNT = Number(process.argv[2] ?? 300_000);
 const ROUNDS = 3;
 const CODES = 2_000;
 const DAYS = 10;
+
 /** How many records are published, and rows copied, at a time. */
 const CHUNK = 10_000;
 const AGENTS = [

@@ -3,7 +3,8 @@ import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
-import { DAY_MS, dayOf } from '../../src/scans/days.ts';
+import { DAY_MS } from '../../common/contract/durations.ts';
+import { dayOf } from '../../src/scans/days.ts';
 import { compose, composeIn, latestId, seconds, sh } from './shell.ts';
 
 /**
@@ -14,6 +15,7 @@ import { compose, composeIn, latestId, seconds, sh } from './shell.ts';
 const checkout = process.env.CONTAINERS_CHECKOUT ?? '';
 const PROGRAMS = ['core', 'worker', 'gateway'];
 const EVENTUALLY = { timeout: 60_000, interval: 500 };
+
 /** The first day whose scans are counted: a run may last over midnight. */
 const FROM = dayOf(Date.now() - DAY_MS);
 const API = 'http://localhost:8080/api/v1';

@@ -4,11 +4,12 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { commandLine } from '../../cli/cli.fixture.ts';
+import { DAY_MS } from '../../common/contract/durations.ts';
 import { GATEWAY_FIGURES, writeGatewayFigures } from '../../common/contract/gateway-figures.ts';
 import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log } from '../../common/log/log.ts';
 import { SCANS } from '../../common/log/topics.ts';
-import { DAY_MS, dayOf } from '../../src/scans/days.ts';
+import { dayOf } from '../../src/scans/days.ts';
 import { logRecord, newScannedCode, type ScannedCode, scanRecord } from '../../src/scans/scans.fixture.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
@@ -17,6 +18,7 @@ import { type Process, startSignpost } from '../harness/processes.ts';
 const EVENTUALLY = { timeout: 60_000, interval: 50 };
 const WAVE = 200;
 const WAVE_PAUSE_MS = 50;
+
 /** Maximum polls that one recorder processes at a time: if more are blocked, both recorders have some. */
 const IN_HAND = 3;
 // A broker that this run did not start must not be paused.

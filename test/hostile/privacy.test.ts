@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
+import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { openLog } from '../../common/log/open.ts';
 import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { DAY_MS, dayOf, HOUR_MS } from '../../src/scans/days.ts';
+import { dayOf } from '../../src/scans/days.ts';
 import { destroySalts, makeSalts, readSalt } from '../../src/scans/recording/visitors.ts';
 import { killWithChildren, scanUrl } from '../faults/readers.ts';
 import { afterFile } from '../harness/after-file.ts';
@@ -23,6 +24,7 @@ import { type Signpost, startSignpost } from '../harness/processes.ts';
 const [ANNA, BEN, CLEO] = ['203.0.113.77', '2001:db8:4d4d:5a5a:91b3:7ec5:9abc:def1', '198.51.100.213'] as const;
 const PAGE = 'https://www.clinic.example/zq7path?patient=zq7query';
 const LANGUAGE = 'de-zq7language';
+
 /** A value that is stored and must be found wherever scans are: a search that finds nothing proves nothing. */
 const AGENT = 'zq7agent/1';
 

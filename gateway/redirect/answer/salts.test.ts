@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { openSalts, type Salts } from './salts.ts';
 
-const DAY_MS = 86_400_000;
 const NOW = Date.now();
 const RETRIED = { timeout: 10_000, interval: 50 };
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { readOnlyPool } from '../read-only-pool.ts';
 
 /** The salts of the visitor hash. This process keeps them in memory only. */
@@ -10,8 +11,6 @@ export interface Salts {
   readonly attempted: Promise<void>;
   close(): Promise<void>;
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * How often the salts are read, in ms: normally, and while today's is missing. Cores create each salt a day ahead, so

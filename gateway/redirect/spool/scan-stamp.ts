@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 
 /** Tag and length of the field `stamp`, the last field of a scan. */
 const [TAG, LENGTH] = [0x62, 16];
 export const STAMP_BYTES = 2 + LENGTH;
-
-const DAY_MS = 86_400_000;
 
 /** Writes the stamp of a scan that is answered at `now` (ms since 1970) into `bytes` at offset `at`. */
 export type Stamp = (bytes: Buffer, at: number, now: number) => void;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import { answeredAt } from './scan-layout.ts';
 import { stampOf } from './scan-stamp.ts';
@@ -10,8 +11,6 @@ export interface Shipment {
   /** Reverts the counts, if publishing failed. */
   failed(): void;
 }
-
-const DAY_MS = 86_400_000;
 
 /** Counts the scans that this process publishes, and collects the stamps of the workers that answered them. */
 export function countShipped(): (scans: readonly Uint8Array[]) => Shipment {

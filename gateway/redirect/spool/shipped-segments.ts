@@ -11,13 +11,14 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { HOUR_MS } from '../../../common/contract/durations.ts';
 
 /** The folder in `DATA_DIR` for shipped segments. */
 export const SHIPPED = 'shipped';
 
-const HOUR_MS = 3_600_000;
 /** How often expired segments are removed, in ms. */
 const SWEEP_MS = 60_000;
+
 /** The share of the disk that has to stay free for new scans. */
 const FREE_SHARE = 0.1;
 

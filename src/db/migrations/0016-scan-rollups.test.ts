@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
-import { DAY_MS } from '../../scans/days.ts';
 import { foldIncrements } from '../../scans/fold-increments.ts';
 import { auditScans } from '../../scans/ledger/audit-scans.ts';
 import { inMemoryLog, newScannedCode, pollHandler, scanRecord, visitor } from '../../scans/scans.fixture.ts';

@@ -1,12 +1,13 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
-import { DAY_MS, dayOf } from '../days.ts';
+import { dayOf } from '../days.ts';
 import { inMemoryLog, logRecord, newScannedCode, pollHandler, scanRecord, TOPIC_ID } from '../scans.fixture.ts';
 import { auditScans } from './audit-scans.ts';
 import { waitingRecords } from './ledger.ts';
@@ -22,6 +23,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 
 const scanned = newScannedCode();
+
 /** Past days on which no other test here scans. */
 let days = 100;
 const anotherDay = () => Date.now() - ++days * DAY_MS;

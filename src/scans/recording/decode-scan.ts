@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { decodeId, type IdPrefix } from '../../../common/contract/ids.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { decodeFields, type ScanFields } from './scan-fields.ts';
@@ -47,7 +48,7 @@ export interface Undecodable {
 const EARLIEST = Date.UTC(2020, 0, 1);
 
 /** How far a gateway's clock may be ahead, in ms. */
-const AHEAD_MS = 86_400_000;
+const AHEAD_MS = DAY_MS;
 
 /** Of Postgres's `integer` and `smallint`. */
 const [MAX_VERSION, MAX_RULE] = [0x7fff_ffff, 0x7fff];

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS } from '../../../common/contract/durations.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
-import { DAY_MS, HOUR_MS } from '../days.ts';
 import { destroySalts, makeSalts, readSalt, unmatchedVisitor } from './visitors.ts';
 
 const NOON = Date.UTC(2026, 4, 5, 12);

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { first, promptStatement, run, statement } from '../../../common/postgres/sql.ts';
-import { DAY_MS, dayOf } from '../days.ts';
+import { dayOf } from '../days.ts';
 
 /** How long after its day a salt is kept for delayed scans, in ms. Later scans get a visitor of their own. */
 const GRACE_MS = 2 * 3_600_000;
@@ -19,6 +20,7 @@ const findSalt = promptStatement<{ salt: string }>(
   `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
 );
 const deleteSalts = statement('scans_delete_salts', 'delete from visitor_salts where day < $1');
+
 /** Index: primary key, whose first column is the day. */
 const deleteVisitors = statement<{ deleted: number }>(
   'scans_delete_past_visitors',

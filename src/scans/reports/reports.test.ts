@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY_MS } from '../../../common/contract/durations.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { figuresOf } from '../../analytics/figures.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
-import { DAY_MS, dayOf } from '../days.ts';
+import { dayOf } from '../days.ts';
 import { foldIncrements } from '../fold-increments.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
 import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord, visitor } from '../scans.fixture.ts';

@@ -1,5 +1,6 @@
+import { DAY_MS, HOUR_MS } from '../../../common/contract/durations.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
-import { DAY_MS, dayOf, HOUR_MS } from '../days.ts';
+import { dayOf } from '../days.ts';
 import { CODES, type CodeSelection, scannedCodes, selecting } from './code-selection.ts';
 
 /** Which scans to report on. */

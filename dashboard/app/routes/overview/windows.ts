@@ -1,8 +1,7 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { DAY_MS } from '../../../../common/contract/durations.ts';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { serverNow } from '../../data/clock.ts';
-
-const DAY_MS = 86_400_000;
 
 /** The window of a report; its days and hours are in UTC. */
 export interface Window {
