@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { nameOf, namesOf, PLAN_BY_NAME, type PlanName } from '../common/contract/names.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { Account, AuditEntry, Usage } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged, wholeNumber } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords, table } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
@@ -31,7 +32,7 @@ export function accountCommands(account: Command): void {
         plan: PLAN_BY_NAME[plan],
         overrides: overridden({}, asked),
       });
-      printRecord(json(), { account_id: required(created.account).id, api_key: created.apiKey });
+      printRecord(json(), { account_id: requiredField(created.account, 'account').id, api_key: created.apiKey });
     },
   );
 
@@ -142,7 +143,7 @@ function overridden<Known extends Overrides>(known: Known, { monthlyQuota, qrLim
 }
 
 function accountShown(account: Account | undefined): DisplayRecord {
-  const { id, name, plan, createdAt, closedAt } = required(account);
+  const { id, name, plan, createdAt, closedAt } = requiredField(account, 'account');
   return {
     id,
     name,

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { type AnalyticsJson, analyticsJson } from '../common/contract/analytics-json.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { GetCodeAnalyticsResponse } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accent, bar, grouped, sparkline } from './charts.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore } from './core.ts';
 import { example, ofAccount, wholeNumber } from './options.ts';
 import { jsonOption, outputWidth, printStyled, table, withoutControlCharacters } from './output.ts';
 
@@ -29,7 +30,7 @@ export function codeAnalyticsCommand(code: Command): void {
         analytics.getCodeAnalytics({ id, ...(period === undefined ? {} : { period }) }),
         codes.getCode({ id }),
       ]);
-      const { name, scanUrl } = required(found);
+      const { name, scanUrl } = requiredField(found, 'code');
       const title = withoutControlCharacters([name, scanUrl].filter(Boolean).join('  '));
       const shown = withTargets(read);
       printStyled(json(), shown, () => `${title}\n${report(shown)}`);

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { codeJson } from '../common/contract/code-json.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import { codesTable, showCode, shownInFull } from './code-output.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged } from './options.ts';
 import { jsonOption, print } from './output.ts';
@@ -120,7 +121,7 @@ export function dynamicCodeCommands(code: Command): void {
     .description('show a code with its target, labels and number of scans')
     .action(async ({ account, id }: OneCode) => {
       const { codes } = await connectCore(process.env, account);
-      const shown = codeJson(required((await codes.getCode({ id })).code));
+      const shown = codeJson(requiredField((await codes.getCode({ id })).code, 'code'));
       print(json(), shown, () => shownInFull(shown, new Date()));
     });
 
@@ -139,7 +140,7 @@ export function dynamicCodeCommands(code: Command): void {
     .description('delete a code: scans of its prints show a page that says so; `code restore` restores it')
     .action(async ({ account, id, yes }: OneCode & { yes: boolean }) => {
       const { codes } = await connectCore(process.env, account);
-      const found = codeJson(required((await codes.getCode({ id })).code));
+      const found = codeJson(requiredField((await codes.getCode({ id })).code, 'code'));
       const what = found.name === null ? id : `${found.name} (${id})`;
       await expectConfirmed({ yes }, `${what} will be deleted, and its prints will no longer work.`);
       await codes.deleteCode({ id });

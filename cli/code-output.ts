@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type CodeJson, codeJson } from '../common/contract/code-json.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { Code } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { required } from './core.ts';
 import { withOptionName } from './option-names.ts';
 import { type DisplayRecord, fields, fittedTable, print } from './output.ts';
 import { age, dateAndTime } from './times.ts';
@@ -13,7 +13,7 @@ export function showCode(
   { code, warnings = [] }: { readonly code?: Code | undefined; readonly warnings?: readonly string[] },
 ): void {
   for (const warning of warnings) console.error(`Note: ${withOptionName(command, warning)}`);
-  const shown = codeJson(required(code));
+  const shown = codeJson(requiredField(code, 'code'));
   const { id, type, name, paused } = shown;
   print(json, shown, () => fields({ id, type, name, ...contentOf(shown), ...(paused ? { state: 'paused' } : {}) }));
 }

@@ -9,12 +9,6 @@ import type { CoreClients } from './clients.ts';
 /** Invalid usage of a command that its option definitions can't detect. */
 export class UsageError extends OperatorError {}
 
-/** Returns a field of a response that the core always sets. */
-export function required<Part>(part: Part | undefined): Part {
-  if (part === undefined) throw new Error('a field is missing in the response of the core');
-  return part;
-}
-
 const VARIABLES = {
   CORE_HOST: { type: textMatching('a host', /^[\w.-]+$|^\[[\da-f:]+\]$/i, '127.0.0.1') },
   CORE_PORT: { type: port(8081) },

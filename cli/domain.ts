@@ -1,10 +1,11 @@
 import { domainToASCII } from 'node:url';
 import { type Command, Option } from 'commander';
 import { DOMAIN_STATE_BY_NAME, nameOf } from '../common/contract/names.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type Domain, DomainState } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import type { CoreClients } from './clients.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, table } from './output.ts';
@@ -24,7 +25,7 @@ export function domainCommands(domain: Command): void {
     .requiredOption('--hostname <name>', 'such as menu.example.com')
     .action(async ({ account, hostname }: { account: string; hostname: string }) => {
       const { domains } = await connectCore(process.env, account);
-      const added = required((await domains.addDomain({ hostname })).domain);
+      const added = requiredField((await domains.addDomain({ hostname })).domain, 'domain');
       print(json(), shown(added), () => `${fields(shown(added))}\n\nSet this TXT record; domain verify looks for it.`);
     });
 
@@ -33,7 +34,7 @@ export function domainCommands(domain: Command): void {
     .action(async (which: Which) => {
       const { domains } = await connectCore(process.env, which.account);
       const { id } = await domainOf(domains, which);
-      const verified = required((await domains.verifyDomain({ id })).domain);
+      const verified = requiredField((await domains.verifyDomain({ id })).domain, 'domain');
       if (verified.state === DomainState.PENDING || verified.state === DomainState.FAILING) exitUnfulfilled();
       print(
         json(),
@@ -56,7 +57,7 @@ export function domainCommands(domain: Command): void {
       const { domains } = await connectCore(process.env, which.account);
       const { id, hostname } = await domainOf(domains, which);
       await expectConfirmed(which, `${hostname} will be removed; no more codes can then be printed on it.`);
-      const removed = required((await domains.removeDomain({ id })).domain);
+      const removed = requiredField((await domains.removeDomain({ id })).domain, 'domain');
       print(json(), shown(removed), () => `${removed.hostname} was removed.`);
     });
 }

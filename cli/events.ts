@@ -1,7 +1,8 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Command } from 'commander';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { TopicAudit } from '../proto/gen/signpost/events/v1/events_pb.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { example, time } from './options.ts';
 import { jsonOption, print, printRecord, table } from './output.ts';
@@ -22,8 +23,8 @@ export function eventsCommands(events: Command): void {
       );
       const shown = {
         kept_from: audit.keptFrom ? timestampDate(audit.keptFrom).toISOString() : null,
-        events: figures(required(audit.events)),
-        routes: figures(required(audit.routes)),
+        events: figures(requiredField(audit.events, 'events')),
+        routes: figures(requiredField(audit.routes, 'routes')),
       };
       if (shown.events.missing + shown.routes.missing > 0) exitUnfulfilled();
       print(json(), shown, () => {

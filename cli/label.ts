@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { CoreClients } from './clients.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, printRecord, printRecords } from './output.ts';
 import { type Page, readPages } from './pages.ts';
@@ -94,6 +95,6 @@ function commandsOf(label: Command, { word, after, list, rename, remove, merge }
 }
 
 function shown(label: Label | undefined): DisplayRecord {
-  const { id, name, codeCount } = required(label);
+  const { id, name, codeCount } = requiredField(label, 'label');
   return { id, name, code_count: Number(codeCount) };
 }

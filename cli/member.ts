@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
 import { nameOf, namesOf, ROLE_BY_NAME, type RoleName } from '../common/contract/names.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { Member } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { connectCore, required } from './core.ts';
+import { connectCore } from './core.ts';
 import { destructive, example, expectConfirmed, ofAccount } from './options.ts';
 import { type DisplayRecord, jsonOption, print, printRecord, printRecords } from './output.ts';
 
@@ -50,6 +51,6 @@ function roleOption(): Option {
 }
 
 function shown(member: Member | undefined): DisplayRecord {
-  const { id, email, role } = required(member);
+  const { id, email, role } = requiredField(member, 'member');
   return { id, email, role: nameOf(ROLE_BY_NAME, role) };
 }

@@ -4,6 +4,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { MAX_ROWS_BYTES } from '../common/contract/limits.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import {
   ChangeTargetsRequestSchema,
@@ -13,7 +14,7 @@ import {
   TargetRowStatus,
 } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import type { CoreClients } from './clients.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { atLeastOne, example, ofAccount } from './options.ts';
 import { type DisplayRecord, fields, fittedTable, jsonOption, print } from './output.ts';
@@ -71,7 +72,7 @@ export function targetChangeCommands(target: Command): void {
         );
       }
       const { targets } = await connectCore(process.env, account);
-      const sent = required((await targets.changeTargets(request)).change);
+      const sent = requiredField((await targets.changeTargets(request)).change, 'change');
       const completed = await watched(targets, sent, json());
       const failed = await rowsOf(targets, completed.id, { status: FAILED, limit: Number.POSITIVE_INFINITY }, json());
       if (failed.length > 0) exitUnfulfilled();
@@ -100,7 +101,7 @@ export function targetChangeCommands(target: Command): void {
       }
       const { change: found } = await targets.getTargetChange({ id, limit: 1 });
       const rows = await rowsOf(targets, id, { status: ROW_STATUS[status ?? ''] ?? UNSPECIFIED, limit }, json());
-      printChange(json(), required(found), rows);
+      printChange(json(), requiredField(found, 'change'), rows);
     });
 }
 
@@ -117,9 +118,9 @@ async function watched(targets: CoreClients['targets'], sent: TargetChange, json
   return withProgress({ json, what: 'Changing targets' }, async (update) => {
     try {
       for await (const { change } of targets.watchTargetChange({ id: sent.id })) {
-        const { status, counts: { total, pending } = { total: 0, pending: 0 } } = required(change);
+        const { status, counts: { total, pending } = { total: 0, pending: 0 } } = requiredField(change, 'change');
         update(total - pending, total);
-        if (status === TargetChangeStatus.COMPLETED) return required(change);
+        if (status === TargetChangeStatus.COMPLETED) return requiredField(change, 'change');
       }
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;

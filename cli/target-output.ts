@@ -1,14 +1,14 @@
 import { timeJson } from '../common/contract/code-json.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import { type PolicyJson, policyToJson } from '../common/targets/policy-json.ts';
 import { Page, type Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { PreviewTargetResponse, Target } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { required } from './core.ts';
 import { type DisplayRecord, fields, fittedTable, print, table } from './output.ts';
 import { age, dateAndTime } from './times.ts';
 
 /** Prints the target that a command has set. */
 export function printChanged(json: boolean, changed: Target | undefined): void {
-  const target = required(changed);
+  const target = requiredField(changed, 'target');
   const { version, targetUrl, policy } = target;
   const shown = { version, target_url: targetUrl, policy: policy ? policyToJson(policy) : null };
   print(json, shown, () => `${fields({ version, target_url: targetUrl })}${rulesOf(target)}`);
@@ -16,7 +16,7 @@ export function printChanged(json: boolean, changed: Target | undefined): void {
 
 /** Prints a version of a target. */
 export function printVersion(json: boolean, found: Target | undefined): void {
-  const target = required(found);
+  const target = requiredField(found, 'target');
   print(json, versionJson(target), () => `${fields(versionFields(target, new Date()))}${rulesOf(target)}`);
 }
 

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Command, InvalidArgumentError } from 'commander';
+import { requiredField } from '../common/contract/required-field.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import {
   type Conditions,
@@ -10,7 +11,7 @@ import {
   type Rule,
   RuleSchema,
 } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { example, ofAccount, splitList, time } from './options.ts';
 import { jsonOption } from './output.ts';
 import { printChanged } from './target-output.ts';
@@ -99,7 +100,7 @@ async function changeRules(
   change: (rules: readonly Rule[]) => Rule[],
 ): Promise<void> {
   const { targets } = await connectCore(process.env, account);
-  const { version, policy = create(PolicySchema) } = required((await targets.getTarget({ id })).target);
+  const { version, policy = create(PolicySchema) } = requiredField((await targets.getTarget({ id })).target, 'target');
   const changed: Policy = { ...policy, rules: change(policy.rules) };
   printChanged(json, (await targets.setTarget({ id, policy: changed, note, expectedVersion: version })).target);
 }

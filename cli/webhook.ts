@@ -4,9 +4,10 @@ import { type Command, Option } from 'commander';
 import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import { SHOWN_ATTEMPTS } from '../common/contract/ranges.ts';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import type { CoreClients } from './clients.ts';
-import { connectCore, required, UsageError } from './core.ts';
+import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged, splitList, time } from './options.ts';
 import { type DisplayRecord, fields, jsonOption, print, printRecord, table } from './output.ts';
@@ -58,7 +59,7 @@ export function webhookCommands(webhook: Command): void {
     .action(async ({ account, url, events }: { account: string; url: string; events: string[] }) => {
       const { webhooks } = await connectCore(process.env, account);
       const { endpoint, secret } = await webhooks.createEndpoint({ url, events });
-      const added = required(endpoint);
+      const added = requiredField(endpoint, 'endpoint');
       const shown = { id: added.id, url: added.url, events: added.events, secret };
       print(json(), shown, () => fields({ ...shown, events: added.events.join(', ') }));
     });
@@ -86,7 +87,9 @@ export function webhookCommands(webhook: Command): void {
         ...(url === undefined ? {} : { url }),
         ...(enabled === undefined ? {} : { enabled }),
       });
-      print(json(), endpointJson(required(endpoint)), () => fields(endpointRow(required(endpoint))));
+      print(json(), endpointJson(requiredField(endpoint, 'endpoint')), () =>
+        fields(endpointRow(requiredField(endpoint, 'endpoint'))),
+      );
     });
 
   destructive(endpointCommand('remove', 'remove an endpoint and its deliveries')).action(
@@ -110,7 +113,7 @@ export function webhookCommands(webhook: Command): void {
   endpointCommand('test', 'send a test event to an endpoint, and wait for the response').action(
     async ({ account, id }: EndpointOptions) => {
       const { webhooks } = await connectCore(process.env, account);
-      const sent = required((await webhooks.sendTestEvent({ id })).delivery);
+      const sent = requiredField((await webhooks.sendTestEvent({ id })).delivery, 'delivery');
       const delivery = await attempted(webhooks, sent, json());
       print(json(), deliveryJson(delivery), () => fields(deliveryRow(delivery)));
     },
@@ -148,7 +151,7 @@ export function webhookCommands(webhook: Command): void {
     .action(async ({ account, id, delivery, since }: ResendOptions) => {
       const { webhooks } = await connectCore(process.env, account);
       if (delivery !== undefined) {
-        const sent = required((await webhooks.resendDelivery({ id: delivery })).delivery);
+        const sent = requiredField((await webhooks.resendDelivery({ id: delivery })).delivery, 'delivery');
         const again = await attempted(webhooks, sent, json());
         print(json(), [deliveryJson(again)], () => fields(deliveryRow(again)));
       } else if (id !== undefined && since !== undefined) {
@@ -181,7 +184,8 @@ async function attempted(webhooks: CoreClients['webhooks'], sent: Delivery, json
     for (const deadline = Date.now() + MAX_WAIT_MS; Date.now() < deadline; await setTimeout(POLL_MS)) {
       const { delivery, attempts } = await webhooks.listAttempts({ deliveryId: sent.id, limit: 1 });
       const latest = attempts[0]?.at;
-      if (latest && (!known || timestampDate(latest) > timestampDate(known))) return required(delivery);
+      if (latest && (!known || timestampDate(latest) > timestampDate(known)))
+        return requiredField(delivery, 'delivery');
     }
     return sent;
   });

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { requiredField } from '../common/contract/required-field.ts';
 import type { CreateAccountRequestSchema } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { accountsOf, type LocalCore } from './core.ts';
 
@@ -14,5 +15,5 @@ export async function createAccount(
   account: MessageInitShape<typeof CreateAccountRequestSchema>,
 ): Promise<NewAccount> {
   const created = await accountsOf(core).createAccount(account);
-  return { accountId: created.account?.id ?? '', apiKey: created.apiKey };
+  return { accountId: requiredField(created.account, 'account').id, apiKey: created.apiKey };
 }

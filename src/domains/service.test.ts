@@ -3,6 +3,7 @@ import type { Client } from '@connectrpc/connect';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { requiredField } from '../../common/contract/required-field.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
@@ -48,16 +49,11 @@ let hostnames = 0;
 const newHostname = () => `menu${hostnames++}.example.com`;
 
 async function add(by = domains, hostname = newHostname()): Promise<Domain> {
-  return required((await by.addDomain({ hostname })).domain);
+  return requiredField((await by.addDomain({ hostname })).domain, 'domain');
 }
 
 async function verify({ id }: Domain, by = domains): Promise<Domain> {
-  return required((await by.verifyDomain({ id })).domain);
-}
-
-function required(domain: Domain | undefined): Domain {
-  if (!domain) throw new Error('the answer has no domain');
-  return domain;
+  return requiredField((await by.verifyDomain({ id })).domain, 'domain');
 }
 
 const publishProof = ({ txtName, txtValue }: Domain) => dns.set(txtName, 'TXT', txtValue);

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { batchJson } from '../../../common/contract/batch-json.ts';
 import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
+import { requiredField } from '../../../common/contract/required-field.ts';
 import {
-  type Batch,
   BatchesService,
   type BatchRow,
   CreateBatchRequestSchema,
@@ -127,7 +127,7 @@ export function batches(core: CoreClients): Endpoint[] {
         // The core rejects a batch that costs too much by this number, before it reads the rows.
         const headers = { ...options.headers, 'signpost-rows': String(body.rowCount) };
         const { batch: staged, warnings } = await core.batches.createBatch(request, { ...options, headers });
-        const batch = batchJson(present(staged));
+        const batch = batchJson(requiredField(staged, 'batch'));
         return {
           status: batch.status === 'completed' ? 201 : 202,
           headers: { location: `/api/v1/batches/${batch.id}` },
@@ -197,7 +197,7 @@ export function batches(core: CoreClients): Endpoint[] {
           status: 200,
           body: {
             success: true,
-            data: { ...batchJson(present(batch)), rows: rows.map(rowJson) },
+            data: { ...batchJson(requiredField(batch, 'batch')), rows: rows.map(rowJson) },
             pagination: { limit, offset },
             total,
           },
@@ -230,10 +230,4 @@ function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
     reason: row.reason ?? null,
     ...(row.warnings.length > 0 ? { warnings: row.warnings } : {}),
   };
-}
-
-/** The batch of a response, which the core always sends. */
-function present(batch: Batch | undefined): Batch {
-  if (!batch) throw new Error('the core responded without a batch');
-  return batch;
 }

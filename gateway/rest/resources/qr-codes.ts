@@ -3,8 +3,8 @@ import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { codeJson } from '../../../common/contract/code-json.ts';
 import { PAGE_LIMIT } from '../../../common/contract/ranges.ts';
+import { requiredField } from '../../../common/contract/required-field.ts';
 import {
-  type Code,
   CodesService,
   CreateCodeRequestSchema,
   UpdateCodeRequestSchema,
@@ -182,7 +182,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         request.tags = distinctTags(request.tags);
         const created = await changed(core.codes.createCode(request, options));
         const { warnings } = created;
-        const code = codeJson(present(created.code));
+        const code = codeJson(requiredField(created.code, 'code'));
         const answer = { success: true as const, data: code };
         return {
           status: 201,
@@ -205,7 +205,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       errorCases: { 404: ['no_such_code'] },
       async handle({ id, options }) {
         const { code } = await core.codes.getCode({ id }, options);
-        return { status: 200, body: { success: true, data: codeJson(present(code)) } };
+        return { status: 200, body: { success: true, data: codeJson(requiredField(code, 'code')) } };
       },
     }),
     endpoint({
@@ -248,7 +248,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         request.tags = distinctTags(request.tags);
         request.updateMask = create(FieldMaskSchema, { paths });
         const updated = await changed(core.codes.updateCode(request, options));
-        return { status: 200, body: { success: true, data: codeJson(present(updated.code)) } };
+        return { status: 200, body: { success: true, data: codeJson(requiredField(updated.code, 'code')) } };
       },
     }),
     endpoint({
@@ -278,10 +278,4 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
 function tagsIn(value: string): string[] {
   const tags = value.split(',').map((tag) => tag.trim());
   return tags.length > 1 ? [...tags, value.trim()] : tags;
-}
-
-/** The code of a response, which the core always sends. */
-function present(code: Code | undefined): Code {
-  if (!code) throw new Error('the core responded without a code');
-  return code;
 }
