@@ -3,6 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { landingPageColours, PAGE_STYLE, shownLinks } from '../../../common/codes/page-style.ts';
 import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { type LandingPage, LandingPageSchema } from '../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { escapeHtml } from '../../http/escape-html.ts';
 import { type Language, languageOf, PAGE_TEXTS, type PageKind } from './page-texts.ts';
 
 /** An HTML page and its response headers. */
@@ -17,14 +18,6 @@ const ICONS: Readonly<Record<PageKind, string>> = {
   gone: '<path d="M32 60V34M32 20v-8M12 22l34-6 4 8-3 9-34 5z"/>',
   unknown: '<path d="M32 60V12M32 14h18l6 7-6 7H32zM32 32H14l-6 7 6 7h18"/>',
   unavailable: '<path d="M32 60V30M32 14v-2M14 14h36v16H14zM24 22h.1M32 22h.1M40 22h.1"/>',
-};
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
 };
 
 const pages = new Map<string, Page>();
@@ -58,11 +51,11 @@ export function landingPage(bytes: Buffer = Buffer.alloc(0)): Page {
 /** Its language is unknown. All input is escaped as text; its colours are used only if they are legible. */
 function renderLandingPage(page: LandingPage): Page {
   const links = shownLinks(page)
-    .map(({ label, url }) => `<li><a href="${escaped(url)}" rel="noopener nofollow">${escaped(label)}</a></li>`)
+    .map(({ label, url }) => `<li><a href="${escapeHtml(url)}" rel="noopener nofollow">${escapeHtml(label)}</a></li>`)
     .join('');
   const body = [
-    `<h1>${escaped(page.title)}</h1>`,
-    page.text && `<p>${escaped(page.text)}</p>`,
+    `<h1>${escapeHtml(page.title)}</h1>`,
+    page.text && `<p>${escapeHtml(page.text)}</p>`,
     links && `<ul>${links}</ul>`,
   ].join('');
   return document({ title: page.title, body, style: PAGE_STYLE + landingPageColours(page) });
@@ -79,7 +72,7 @@ function document(page: { title: string; body: string; style: string; language?:
   const html =
     `<!doctype html><html lang="${language ?? 'und'}"><head><meta charset="utf-8">` +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
-    `<title>${language ? title : escaped(title)}</title><style>${style}</style></head><body><main>${body}</main></body></html>`;
+    `<title>${language ? title : escapeHtml(title)}</title><style>${style}</style></head><body><main>${body}</main></body></html>`;
   const hash = createHash('sha256').update(style).digest('base64');
   return {
     body: Buffer.from(html),
@@ -92,8 +85,4 @@ function document(page: { title: string; body: string; style: string; language?:
       'x-robots-tag': 'noindex',
     },
   };
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
 }

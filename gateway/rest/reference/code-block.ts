@@ -1,4 +1,5 @@
-import { escaped, icon } from './html.ts';
+import { escapeHtml } from '../../http/escape-html.ts';
+import { icon } from './html.ts';
 
 /** A piece of code with its language, by the names of Markdown's info strings. */
 export interface Snippet {
@@ -46,7 +47,7 @@ export function codeBlocks(snippets: readonly Snippet[], title = ''): string {
   if (!only) return '';
   if (snippets.length === 1) {
     const label = title || (LABELS[only.language] ?? only.language);
-    return `<div class="code"><div class="bar"><span>${escaped(label)}</span>${COPY}</div>${block(only)}</div>`;
+    return `<div class="code"><div class="bar"><span>${escapeHtml(label)}</span>${COPY}</div>${block(only)}</div>`;
   }
   const group = `tabs${++groups}`;
   const tabs = snippets.map(({ language }, index) => {
@@ -54,7 +55,7 @@ export function codeBlocks(snippets: readonly Snippet[], title = ''): string {
     const checked = index === 0 ? ' checked' : '';
     return `<input type="radio" name="${group}" id="${id}" data-language="${language}"${checked}><label for="${id}">${LABELS[language] ?? language}</label>`;
   });
-  const name = escaped(title || 'Language');
+  const name = escapeHtml(title || 'Language');
   return `<div class="code tabs" role="group" aria-label="${name}"><div class="bar">${tabs.join('')}${COPY}</div>${snippets.map(block).join('')}</div>`;
 }
 
@@ -68,13 +69,13 @@ function block({ language, code }: Snippet): string {
 
 function coloured(code: string, language: string): string {
   const syntax = SYNTAX[language];
-  if (!syntax) return escaped(code);
+  if (!syntax) return escapeHtml(code);
   let html = '';
   let end = 0;
   for (const { 0: found, index, groups: kinds = {} } of code.matchAll(syntax)) {
     const kind = Object.keys(kinds).find((name) => kinds[name] !== undefined);
-    html += `${escaped(code.slice(end, index))}<span class="${kind}">${escaped(found)}</span>`;
+    html += `${escapeHtml(code.slice(end, index))}<span class="${kind}">${escapeHtml(found)}</span>`;
     end = index + found.length;
   }
-  return html + escaped(code.slice(end));
+  return html + escapeHtml(code.slice(end));
 }

@@ -1,5 +1,5 @@
+import { escapeHtml } from '../../http/escape-html.ts';
 import type { Schema, Schemas } from '../openapi/openapi-types.ts';
-import { escaped } from './html.ts';
 import { code, inline } from './markdown.ts';
 
 /** A field, parameter or header, as the page shows it. */
@@ -46,9 +46,9 @@ function item({ name, schema, required, description, example }: Field, place: Pl
   const text = description ?? schema.description ?? resolved?.description;
   const nested = fieldsOf(schema, schemas, example);
   const facts = [...rulesOf(schema), ...(nested.length > 0 ? [] : exampleOf(schema, example))];
-  return `<li id="${id}"><div class="field"><code class="name">${escaped(name)}</code><span class="type">${typeOf(schema, schemas)}</span>${marked(required, place)}</div>
+  return `<li id="${id}"><div class="field"><code class="name">${escapeHtml(name)}</code><span class="type">${typeOf(schema, schemas)}</span>${marked(required, place)}</div>
 ${text ? `<p>${inline(text)}</p>` : ''}${facts.length > 0 ? `<p class="facts">${facts.join('')}</p>` : ''}
-${nested.length > 0 ? `<details><summary>${nested.length} fields<span class="hidden"> of ${escaped(name)}</span></summary>${fieldList(nested, { ...place, prefix: id })}</details>` : ''}</li>`;
+${nested.length > 0 ? `<details><summary>${nested.length} fields<span class="hidden"> of ${escapeHtml(name)}</span></summary>${fieldList(nested, { ...place, prefix: id })}</details>` : ''}</li>`;
 }
 
 function marked(required: boolean, { inResponse = false }: Place): string {

@@ -1,10 +1,3 @@
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-
-/** Text as HTML, also within attributes. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
-}
-
 /** An identifier of a heading: `First code` becomes `first-code`. */
 export function slug(heading: string): string {
   return heading

@@ -1,6 +1,7 @@
 import { Marked, type Tokens } from 'marked';
+import { escapeHtml } from '../../http/escape-html.ts';
 import { codeBlocks, type Snippet } from './code-block.ts';
-import { escaped, slug } from './html.ts';
+import { slug } from './html.ts';
 import { qrFigure } from './qr-figure.ts';
 
 /** A heading of the guide. */
@@ -19,7 +20,7 @@ const marked = new Marked({
       const id = slug(text);
       return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${anchor(id)}</h${depth}>\n`;
     },
-    html: ({ text }) => escaped(text),
+    html: ({ text }) => escapeHtml(text),
     // The guide's only images are those of codes, each a paragraph of its own.
     image: ({ href, text }) => qrFigure(href, text),
     paragraph({ tokens }) {
@@ -46,8 +47,8 @@ const UNBROKEN = 28;
 
 /** Code within text. A long one may break after the characters that separate its parts, and nowhere else. */
 export function code(text: string): string {
-  if (text.length <= UNBROKEN) return `<code>${escaped(text)}</code>`;
-  return `<code class="long">${escaped(text).replace(/(?<=\w[/_?=.,-]|\/\/|&amp;)(?=[\w{$])/g, '<wbr>')}</code>`;
+  if (text.length <= UNBROKEN) return `<code>${escapeHtml(text)}</code>`;
+  return `<code class="long">${escapeHtml(text).replace(/(?<=\w[/_?=.,-]|\/\/|&amp;)(?=[\w{$])/g, '<wbr>')}</code>`;
 }
 
 /** Renders a description of the OpenAPI document. */

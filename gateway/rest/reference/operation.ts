@@ -1,8 +1,8 @@
+import { escapeHtml } from '../../http/escape-html.ts';
 import type { Content, MediaType, OpenApiDocument, OperationResponse } from '../openapi/openapi-types.ts';
 import { callsOf, type Member } from './calls.ts';
 import { codeBlocks } from './code-block.ts';
 import { type Field, fieldList, fieldsOf } from './fields.ts';
-import { escaped } from './html.ts';
 import { anchor, code, inline } from './markdown.ts';
 import { prettyJson } from './pretty-json.ts';
 
@@ -37,7 +37,7 @@ export function operationSection(member: Member, document: OpenApiDocument, base
   const [[status = '', first] = []] = successes;
   return `<section class="operation" aria-labelledby="${id}">
 <div class="text">
-<h3 id="${id}">${escaped(summary)}${anchor(id)}</h3>
+<h3 id="${id}">${escapeHtml(summary)}${anchor(id)}</h3>
 <p class="endpoint"><span class="method ${method.toLowerCase()}">${method}</span> ${code(path)}</p>
 <p>${inline(description)}</p>
 ${lists.join('\n')}
@@ -60,7 +60,7 @@ export function eventSection(type: string, document: OpenApiDocument): string {
   const fields = fieldsOf(body?.schema, schemas, body?.example);
   return `<section class="operation" aria-labelledby="${type}">
 <div class="text">
-<h3 id="${type}"><code>${escaped(type)}</code>${anchor(type)}</h3>
+<h3 id="${type}"><code>${escapeHtml(type)}</code>${anchor(type)}</h3>
 <p>${inline(post?.summary ?? '')}</p>
 ${titled('Body', fieldList(fields, { schemas, prefix: type, inResponse: true }))}
 </div>
@@ -95,7 +95,7 @@ ${fieldList(fieldsOf(body?.schema, schemas, body?.example), place)}
 function failure(status: string, { description, content }: OperationResponse): string {
   const cases = Object.values(json(content)?.examples ?? {}).map(
     ({ summary = '', description: remedy = '', value }) =>
-      `<li><p>${inline(summary)} ${inline(remedy)}</p><pre tabindex="0" role="group" aria-label="JSON"><code>${escaped(JSON.stringify(value))}</code></pre></li>`,
+      `<li><p>${inline(summary)} ${inline(remedy)}</p><pre tabindex="0" role="group" aria-label="JSON"><code>${escapeHtml(JSON.stringify(value))}</code></pre></li>`,
   );
   return `<details class="response"><summary><strong class="status">${status}</strong><span>${inline(description)}</span></summary>
 <ul class="cases">${cases.join('\n')}</ul></details>`;

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { escapeHtml } from '../../http/escape-html.ts';
 import type { OpenApiDocument } from '../openapi/openapi-types.ts';
 import type { Member } from './calls.ts';
 import { guide } from './guide.ts';
-import { escaped, icon, slug } from './html.ts';
+import { icon, slug } from './html.ts';
 import { anchor, inline } from './markdown.ts';
 import { eventSection, operationSection } from './operation.ts';
 
@@ -36,20 +37,20 @@ export function referencePage(document: OpenApiDocument, baseUrl: string): strin
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
-<link rel="icon" href="${escaped(ICON)}">
+<title>${escapeHtml(title)}</title>
+<link rel="icon" href="${escapeHtml(ICON)}">
 <style>${STYLE}</style>
 <script>${SCRIPT}</script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the text</a>
 <header class="top">
-<a class="brand" href="#main">${icon('signpost')}<span>${escaped(info.title)}</span></a>
+<a class="brand" href="#main">${icon('signpost')}<span>${escapeHtml(info.title)}</span></a>
 <button type="button" popovertarget="contents">${icon('menu')}<span>Contents</span></button>
 </header>
 <nav id="contents" popover aria-label="Contents">
 <div class="head">
-<a class="brand" href="#main">${icon('signpost')}<span>${escaped(info.title)}</span></a>
+<a class="brand" href="#main">${icon('signpost')}<span>${escapeHtml(info.title)}</span></a>
 <button type="button" class="theme" hidden>${icon('moon')}<span>Dark</span></button>
 </div>
 <search hidden>
@@ -59,18 +60,18 @@ export function referencePage(document: OpenApiDocument, baseUrl: string): strin
 <h2>Guide</h2>
 <ul>${headings
     .filter(({ depth }) => depth === 2)
-    .map(({ id, text }) => entry(id, escaped(text)))
+    .map(({ id, text }) => entry(id, escapeHtml(text)))
     .join('')}</ul>
-${groups.map(({ name, members: each }) => `<h2>${escaped(name)}</h2>\n<ul>${each.map(operationEntry).join('')}</ul>`).join('\n')}
+${groups.map(({ name, members: each }) => `<h2>${escapeHtml(name)}</h2>\n<ul>${each.map(operationEntry).join('')}</ul>`).join('\n')}
 <h2>Events</h2>
 <ul>${Object.keys(webhooks)
-    .map((type) => entry(type, escaped(type)))
+    .map((type) => entry(type, escapeHtml(type)))
     .join('')}</ul>
 </nav>
 <main id="main">
-<h1>${escaped(title)}</h1>
+<h1>${escapeHtml(title)}</h1>
 <p class="lead">${inline(info.summary)}</p>
-<p class="quiet">Version ${escaped(info.version)}. Base URL <code>${escaped(baseUrl)}</code>. Generators read the OpenAPI 3.1 document at <a href="#getOpenApi"><code>/api/v1/openapi</code></a>.</p>
+<p class="quiet">Version ${escapeHtml(info.version)}. Base URL <code>${escapeHtml(baseUrl)}</code>. Generators read the OpenAPI 3.1 document at <a href="#getOpenApi"><code>/api/v1/openapi</code></a>.</p>
 ${html}
 ${groups.map((group) => `${groupHeading(group.name, group.description)}\n${group.members.map((member) => operationSection(member, document, baseUrl)).join('\n')}`).join('\n')}
 ${groupHeading('Events', 'What webhooks deliver, to the endpoints that subscribe to it. [Webhooks](#webhooks) says how.')}
@@ -84,7 +85,7 @@ ${Object.keys(webhooks)
 }
 
 function operationEntry({ operation }: Member): string {
-  return entry(operation.operationId, escaped(operation.summary));
+  return entry(operation.operationId, escapeHtml(operation.summary));
 }
 
 function entry(id: string, text: string): string {
@@ -94,5 +95,5 @@ function entry(id: string, text: string): string {
 function groupHeading(name: string, description: string): string {
   // The guide has sections of the same names.
   const id = `${slug(name)}-reference`;
-  return `<div class="group"><h2 id="${id}">${escaped(name)}${anchor(id)}</h2>\n<p>${inline(description)}</p></div>`;
+  return `<div class="group"><h2 id="${id}">${escapeHtml(name)}${anchor(id)}</h2>\n<p>${inline(description)}</p></div>`;
 }

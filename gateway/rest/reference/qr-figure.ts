@@ -1,5 +1,5 @@
 import qrcode from 'qrcode';
-import { escaped } from './html.ts';
+import { escapeHtml } from '../../http/escape-html.ts';
 
 /** The quiet zone around a code, in modules. */
 const QUIET = 2;
@@ -14,5 +14,5 @@ export function qrFigure(address: string, alt: string): string {
       .join('');
   });
   const side = size + 2 * QUIET;
-  return `<figure class="print"><svg viewBox="0 0 ${side} ${side}" shape-rendering="crispEdges" role="img" aria-label="${escaped(alt)}"><path fill="#fff" d="M0 0h${side}v${side}H0z"/><path stroke="#000" d="${rows.join('')}"/></svg><figcaption><code>${escaped(address)}</code></figcaption></figure>`;
+  return `<figure class="print"><svg viewBox="0 0 ${side} ${side}" shape-rendering="crispEdges" role="img" aria-label="${escapeHtml(alt)}"><path fill="#fff" d="M0 0h${side}v${side}H0z"/><path stroke="#000" d="${rows.join('')}"/></svg><figcaption><code>${escapeHtml(address)}</code></figcaption></figure>`;
 }
