@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import { COLOUR } from '../common/codes/colour.ts';
 import { UsageError } from './core.ts';
 
 /** Parses a whole number. */
@@ -22,7 +23,7 @@ export function splitList(text: string, previous: readonly string[] = []): strin
 
 /** Parses a colour of an image or page. */
 export function colour(text: string): string {
-  if (!/^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text)) throw new InvalidArgumentError('It must be #rgb or #rrggbb.');
+  if (!COLOUR.test(text)) throw new InvalidArgumentError('It must be #rgb or #rrggbb.');
   return text;
 }
 

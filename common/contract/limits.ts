@@ -12,6 +12,9 @@ export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 
+/** The maximum number of characters in the name of a folder or tag. Source: docs/contract.md, "The QR code resource". */
+export const MAX_LABEL_CHARACTERS = 100;
+
 /**
  * How many references to tags are read, without those that are repeated: 20 tags hardly have so many spellings, and the
  * message with a single code has room for them.

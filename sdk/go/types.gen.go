@@ -175,13 +175,13 @@ type BatchRowInput struct {
 	// Folder Folder id or name; an unknown name is created.
 	Folder string `json:"folder,omitempty"`
 
-	// Name Free label.
+	// Name Free label; empty becomes null.
 	Name string `json:"name,omitempty"`
 
-	// Tags Tag ids or names; unknown names are created.
+	// Tags Tag ids or names; unknown names are created, duplicates count once.
 	Tags []string `json:"tags,omitempty"`
 
-	// TargetURL The target of scans.
+	// TargetURL The target of scans: an absolute http or https URL without credentials.
 	TargetURL string `json:"target_url"`
 }
 

@@ -1,7 +1,5 @@
 import { isLonger } from '../../common/codes/is-longer.ts';
-
-/** Maximum length of the name of a folder or tag, in characters. Source: docs/contract.md, "The QR code resource". */
-export const MAX_NAME_CHARACTERS = 100;
+import { MAX_LABEL_CHARACTERS } from '../../common/contract/limits.ts';
 
 /** A character that can be seen, unlike a zero-width space: names without one look empty, and like one another. */
 const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
@@ -33,8 +31,8 @@ export function isUnfiled(folder: string): boolean {
 
 function parseLabelName(field: string, input: string): ParsedName {
   const name = input.trim();
-  if (isLonger(name, MAX_NAME_CHARACTERS)) {
-    return { problem: `${field}: a name has at most ${MAX_NAME_CHARACTERS} characters.` };
+  if (isLonger(name, MAX_LABEL_CHARACTERS)) {
+    return { problem: `${field}: a name has at most ${MAX_LABEL_CHARACTERS} characters.` };
   }
   // Postgres cannot store NUL, and other control characters are never intended.
   if (/\p{Cc}/u.test(name)) return { problem: `${field}: a name has no control characters.` };

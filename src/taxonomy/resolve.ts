@@ -1,10 +1,10 @@
 import { isLonger } from '../../common/codes/is-longer.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
-import { limitClause } from '../../common/contract/limits.ts';
+import { limitClause, MAX_LABEL_CHARACTERS } from '../../common/contract/limits.ts';
 import { type Queryable, run, type Statement } from '../../common/postgres/sql.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { FOLDER, type Label, type LabelKind, type MatchedLabel, TAG } from './label-kinds.ts';
-import { MAX_NAME_CHARACTERS, type ParsedName } from './names.ts';
+import type { ParsedName } from './names.ts';
 
 /** Labels by the reference, an id or name, that matched them; references without a label are missing. */
 export type Labels = ReadonlyMap<string, Label>;
@@ -151,7 +151,7 @@ async function findByReference(
  * No spelling of a name has more characters: decomposed, a character has at most four, and case folding makes at most three
  * of one.
  */
-const MAX_SPELLING = 12 * MAX_NAME_CHARACTERS;
+const MAX_SPELLING = 12 * MAX_LABEL_CHARACTERS;
 
 /**
  * Whether a label can have this name or id: none is empty, too long or has control characters. Postgres rejects NUL even in

@@ -1,9 +1,8 @@
+import { COLOUR } from '../../../common/codes/colour.ts';
 import { designProblem } from '../../../common/codes/design-problem.ts';
 import { type Messages, useMessages } from '../messages/index.ts';
 import styles from './colour-field.module.css';
 import { Field } from './field.tsx';
-
-const COLOUR = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
 interface ColourFieldProps {
   readonly label: string;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { COLOUR } from '../../../common/codes/colour.ts';
 import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
-import { designSchema } from './code-schema.ts';
+import { CAMPAIGN_TYPE, designSchema, FOLDER, NAME, TAGS, TARGET_URL } from './code-schema.ts';
 import { nullableText, nullableTexts, optionalText, requiredText } from './fields.ts';
 import { count } from './page.ts';
 
@@ -8,24 +9,11 @@ import { count } from './page.ts';
 export const rowInput = z
   .object(
     {
-      target_url: optionalText({ maxLength: 2_048, description: 'The target of scans.' }),
-      name: nullableText({ maxLength: 200, description: 'Free label.' }),
-      campaign_type: nullableText({
-        maxLength: 64,
-        description: 'Your own term for the kind of campaign.',
-        examples: ['flyer'],
-      }),
-      folder: nullableText({
-        maxLength: 100,
-        description: 'Folder id or name; an unknown name is created.',
-        examples: ['Berlin'],
-      }),
-      tags: nullableTexts({
-        maxItems: 20,
-        items: { type: 'string', minLength: 1, maxLength: 100 },
-        description: 'Tag ids or names; unknown names are created.',
-        examples: [['menu', 'summer']],
-      }),
+      target_url: optionalText(TARGET_URL),
+      name: nullableText(NAME),
+      campaign_type: nullableText(CAMPAIGN_TYPE),
+      folder: nullableText(FOLDER),
+      tags: nullableTexts(TAGS),
       external_ref: nullableText({
         maxLength: 128,
         description: 'Your own identifier for the object that carries the code; stored with the row.',
@@ -42,12 +30,12 @@ export const rowInput = z
 /** A colour. It is checked here, as the core names its field differently, and an empty one means the default there. */
 function colour(rules: Parameters<typeof requiredText>[0]) {
   return requiredText(rules)
-    .refine((value) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(value), 'must be #rgb or #rrggbb')
+    .refine((value) => COLOUR.test(value), 'must be #rgb or #rrggbb')
     .exactOptional();
 }
 
 const shape = {
-  name: optionalText({ maxLength: 200, description: 'Free label; empty becomes null.' }),
+  name: optionalText({ ...NAME, examples: ['Tables of the terrace'] }),
   domain_id: optionalText({
     description: 'A live custom domain of the account that every code is printed on.',
     examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CodeJson, DesignJson } from '../../../common/contract/code-json.ts';
+import { MAX_TAGS } from '../../../common/contract/limits.ts';
 import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
 import { count } from './page.ts';
 
@@ -58,14 +59,32 @@ export const codeExample: CodeJson = {
   updated_at: '2026-11-20T09:30:00.000Z',
 };
 
-const TARGET = {
+/** The target of a code. */
+export const TARGET_URL = {
   maxLength: 2_048,
   description: 'The target of scans: an absolute http or https URL without credentials.',
 };
-const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
-const FOLDER = { maxLength: 100, description: 'Folder id or name; an unknown name is created.', examples: ['Berlin'] };
-const TAGS = {
-  maxItems: 20,
+
+/** The name of a code. */
+export const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
+
+/** The campaign type of a code. */
+export const CAMPAIGN_TYPE = {
+  maxLength: 64,
+  description: 'Your own term for the kind of campaign.',
+  examples: ['flyer'],
+};
+
+/** The folder of a code. */
+export const FOLDER = {
+  maxLength: 100,
+  description: 'Folder id or name; an unknown name is created.',
+  examples: ['Berlin'],
+};
+
+/** The tags of a code. */
+export const TAGS = {
+  maxItems: MAX_TAGS,
   items: { type: 'string', minLength: 1, maxLength: 100 },
   description: 'Tag ids or names; unknown names are created, duplicates count once.',
   examples: [['menu', 'summer']],
@@ -73,13 +92,9 @@ const TAGS = {
 
 /** The body of a request that creates a code. */
 export const createBody = z.object({
-  target_url: requiredText(TARGET),
+  target_url: requiredText(TARGET_URL),
   name: nullableText(NAME),
-  campaign_type: nullableText({
-    maxLength: 64,
-    description: 'Your own term for the kind of campaign.',
-    examples: ['flyer'],
-  }),
+  campaign_type: nullableText(CAMPAIGN_TYPE),
   domain_id: nullableText({
     description: 'A verified custom domain of the account; default: the platform’s.',
     examples: ['domain_01kagd4y0jf1qtqf0m8mvy7z5c'],
@@ -91,7 +106,7 @@ export const createBody = z.object({
 /** The body of a request that changes a code. */
 export const updateBody = z
   .object({
-    target_url: optionalText(TARGET),
+    target_url: optionalText(TARGET_URL),
     name: nullableText(NAME),
     paused: optionalFlag({ description: 'True pauses the code, false resumes it.', examples: [true] }),
     folder: nullableText({ ...FOLDER, description: `${FOLDER.description} Null removes the code from its folder.` }),

@@ -64,11 +64,11 @@ class BatchRowInput(TypedDict):
 
     target_url: str
     """
-    The target of scans.
+    The target of scans: an absolute http or https URL without credentials.
     """
     name: NotRequired[str | None]
     """
-    Free label.
+    Free label; empty becomes null.
     """
     campaign_type: NotRequired[str | None]
     """
@@ -80,7 +80,7 @@ class BatchRowInput(TypedDict):
     """
     tags: NotRequired[list[str] | None]
     """
-    Tag ids or names; unknown names are created.
+    Tag ids or names; unknown names are created, duplicates count once.
     """
     external_ref: NotRequired[str | None]
     """

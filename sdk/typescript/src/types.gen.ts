@@ -381,11 +381,11 @@ export interface ListBatchesResponse {
  */
 export interface BatchRowInput {
   /**
-   * The target of scans.
+   * The target of scans: an absolute http or https URL without credentials.
    */
   target_url: string;
   /**
-   * Free label.
+   * Free label; empty becomes null.
    */
   name?: string | null;
   /**
@@ -397,7 +397,7 @@ export interface BatchRowInput {
    */
   folder?: string | null;
   /**
-   * Tag ids or names; unknown names are created.
+   * Tag ids or names; unknown names are created, duplicates count once.
    */
   tags?: string[] | null;
   /**

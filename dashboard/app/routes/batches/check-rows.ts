@@ -2,9 +2,9 @@ import { create } from '@bufbuild/protobuf';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { parseWebAddress } from '../../../../common/codes/web-address.ts';
+import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { folderProblem } from '../../components/filing-fields.tsx';
-import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../data/labels.ts';
 import type { Messages } from '../../messages/index.ts';
 import type { CsvFile } from './read-csv.ts';
 

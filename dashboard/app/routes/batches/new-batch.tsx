@@ -1,4 +1,5 @@
 import { useMemo, useRef, useState } from 'react';
+import { MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
 import { ColourField, colourOr, colourWarning, isColour } from '../../components/colour-field.tsx';
@@ -10,7 +11,6 @@ import { Notice, Page, Section } from '../../components/page.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
-import { MAX_TAGS } from '../../data/labels.ts';
 import { useMayEnter } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';

@@ -34,6 +34,7 @@ import { targets, useRollBack, versionAfterLostAnswer } from './target-changes.t
 import styles from './target-editor.module.css';
 import { TargetPreview } from './target-preview.tsx';
 
+/** The maximum number of rules, as in policy.proto. Source: docs/targets.md, "Policies". */
 const MAX_RULES = 20;
 
 interface TargetEditorProps {

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { formatWifi } from '../../../../common/codes/wifi.ts';
+import { MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { encode } from '../../../../common/qr/matrix.ts';
 import { WifiSchema, WifiSecurity } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
@@ -10,7 +11,6 @@ import { placeholderScanUrl } from '../../components/domain-select.tsx';
 import { folderProblem } from '../../components/filing-fields.tsx';
 import { landingPageProblems } from '../../components/landing-page/problems.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
-import { MAX_TAGS } from '../../data/labels.ts';
 import type { Messages } from '../../messages/index.ts';
 
 /** What a scan does, from the most common on. */
