@@ -24,15 +24,14 @@ const END_DEAD_SESSIONS = `set tcp_keepalives_idle = '10s'; set tcp_keepalives_i
 /** Lets a transaction do more between two statements than `END_DEAD_SESSIONS` leaves time for. */
 export const MAY_BE_IDLE = 'set local idle_in_transaction_session_timeout = 0';
 
-async function onConnect(client: pg.ClientBase): Promise<void> {
-  await client.query(promptQuery(END_DEAD_SESSIONS));
-}
-
 /**
  * Reads the URL, and the files that it names, once. Every connection to Postgres is opened by these options: they alone
- * cover its TLS parameters, its hosts and `target_session_attrs`.
+ * cover its TLS parameters, its hosts and `target_session_attrs`. `settings`: further SET statements for each session.
  */
-export function connectionOptions(url: string): ConnectionOptions {
+export function connectionOptions(url: string, settings = ''): ConnectionOptions {
+  async function onConnect(client: pg.ClientBase): Promise<void> {
+    await client.query(promptQuery(`${END_DEAD_SESSIONS}; ${settings}`));
+  }
   const [first, ...others] = (urlsOfHosts(url) ?? [url]).map((each) => ({ ...parseIntoClientConfig(each) }));
   const { target_session_attrs: wanted = 'any', ...config } = first as pg.ClientConfig & {
     target_session_attrs?: WantedState;
@@ -44,7 +43,7 @@ export function connectionOptions(url: string): ConnectionOptions {
 }
 
 /** Options for a pool of such connections. */
-export function poolOptions(url: string): pg.PoolConfig {
+export function poolOptions(url: string, settings?: string): pg.PoolConfig {
   // pg's types don't cover that it passes its options to the class.
-  return connectionOptions(url) as pg.PoolConfig;
+  return connectionOptions(url, settings) as pg.PoolConfig;
 }

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { readOnlyPool } from '../../gateway/redirect/postgres.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { startSignpost } from '../../test/harness/processes.ts';
@@ -78,27 +80,36 @@ test('both connections are returned to the pool, and the first also if there is 
   }
 });
 
-test.skipIf(!isInstalled)('PgBouncer does so with pool_mode=session, and a core works behind it', async () => {
-  const { url } = await freshDatabase();
-  const pooled = await startPgBouncer('session', url);
-  await check(pooled);
-  const signpost = await startSignpost({
-    databaseUrl: url,
-    env: { DATABASE_URL: pooled },
-    gatewayEnv: { DATABASE_URL: url },
-  });
-  const { apiKey } = await signpost.createAccount();
-  const headers = { authorization: `Bearer ${apiKey}` };
-  const body = JSON.stringify({ target_url: 'https://example.com/' });
-  const created = await fetch(`${signpost.url}/api/v1/qr-codes`, { method: 'POST', headers, body });
-  const { data } = (await created.json()) as { data: { id: string; short_code: string } };
-  expect((await fetch(`${signpost.url}/r/${data.short_code}`, { redirect: 'manual' })).status).toBe(302);
-  const counted = async () => {
-    const response = await fetch(`${signpost.url}/api/v1/qr-codes/${data.id}`, { headers });
-    return ((await response.json()) as { data: { scan_count: number } }).data.scan_count;
-  };
-  await expect.poll(counted, EVENTUALLY).toBe(1);
-});
+test.skipIf(!isInstalled)(
+  'PgBouncer does so with pool_mode=session, and cores and gateways work behind it',
+  async () => {
+    const { url } = await freshDatabase();
+    const pooled = await startPgBouncer('session', url);
+    await check(pooled);
+    const lookUps = readOnlyPool(pooled, 1, pino({ level: 'silent' }));
+    const { rows } = await lookUps.query(
+      `select current_setting('statement_timeout') as timeout, current_setting('transaction_read_only') as read_only`,
+    );
+    expect(rows).toEqual([{ timeout: '1s', read_only: 'on' }]);
+    await lookUps.end();
+    const signpost = await startSignpost({
+      databaseUrl: url,
+      env: { DATABASE_URL: pooled },
+      gatewayEnv: { DATABASE_URL: pooled },
+    });
+    const { apiKey } = await signpost.createAccount();
+    const headers = { authorization: `Bearer ${apiKey}` };
+    const body = JSON.stringify({ target_url: 'https://example.com/' });
+    const created = await fetch(`${signpost.url}/api/v1/qr-codes`, { method: 'POST', headers, body });
+    const { data } = (await created.json()) as { data: { id: string; short_code: string } };
+    expect((await fetch(`${signpost.url}/r/${data.short_code}`, { redirect: 'manual' })).status).toBe(302);
+    const counted = async () => {
+      const response = await fetch(`${signpost.url}/api/v1/qr-codes/${data.id}`, { headers });
+      return ((await response.json()) as { data: { scan_count: number } }).data.scan_count;
+    };
+    await expect.poll(counted, EVENTUALLY).toBe(1);
+  },
+);
 
 test.skipIf(!isInstalled).each(['transaction', 'statement'])(
   'a core refuses to start behind PgBouncer with pool_mode=%s, and says why',
