@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { openJobPool } from '../../src/jobs/worker.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { connectionOptions } from './connection-options.ts';
 import { transactionWithin } from './sql.ts';
 
 const logger = pino({ level: 'silent' });
@@ -35,6 +36,14 @@ test.each([
       tcp_user_timeout: 20,
       idle_in_transaction_session_timeout: 20,
     });
+  },
+);
+
+test.each(['', 'sslmode=verify-full&'])(
+  'sslrootcert=system verifies the server by the CAs that Node trusts (%s)',
+  (mode) => {
+    const { ssl } = connectionOptions(`postgres://db.internal/signpost?${mode}sslrootcert=system`);
+    expect(ssl).toEqual({ host: 'db.internal' });
   },
 );
 

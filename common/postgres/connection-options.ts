@@ -4,6 +4,9 @@ import { urlsOfHosts } from './database-url.ts';
 import { clientOf, tlsTo, type WantedState } from './servers.ts';
 import { promptQuery } from './sql.ts';
 
+/** libpq's parameter for public CAs instead of a file; it implies `sslmode=verify-full`. Source: libpq's "Connection Strings". */
+const PUBLIC_CAS = /([?&])sslrootcert=system(?=&|$)/g;
+
 /** How clients and pools connect by a `DATABASE_URL`. */
 export interface ConnectionOptions extends pg.ClientConfig {
   /** The class of the clients, which the pool's options name too. */
@@ -32,7 +35,9 @@ export function connectionOptions(url: string, settings = ''): ConnectionOptions
   async function onConnect(client: pg.ClientBase): Promise<void> {
     await client.query(promptQuery(`${END_DEAD_SESSIONS}; ${settings}`));
   }
-  const [first, ...others] = (urlsOfHosts(url) ?? [url]).map((each) => ({ ...parseIntoClientConfig(each) }));
+  // pg would read a file named `system`. Without one, the CAs are those that Node trusts.
+  const verified = url.replace(PUBLIC_CAS, '$1sslmode=verify-full');
+  const [first, ...others] = (urlsOfHosts(verified) ?? [verified]).map((each) => ({ ...parseIntoClientConfig(each) }));
   const { target_session_attrs: wanted = 'any', ...config } = first as pg.ClientConfig & {
     target_session_attrs?: WantedState;
   };

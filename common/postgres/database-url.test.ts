@@ -8,6 +8,7 @@ const ADDRESS = 'DATABASE_URL must be an address: postgres://user:password@host:
 test.each([
   'postgres://localhost/signpost',
   'postgresql://user:p%40ss@db.internal:5432/signpost?sslmode=verify-full',
+  'postgres://db.internal/signpost?sslrootcert=system',
   'postgres://user@[::1]:5432,db.internal/signpost?target_session_attrs=primary',
   'postgres://user@one:5432,two:5433/signpost?sslmode=disable&target_session_attrs=read-write',
   'postgres://user@/signpost?host=/var/run/postgresql',
@@ -39,6 +40,10 @@ test.each([
   [
     'postgres://one/signpost?sslmode=verify_full',
     'sslmode in DATABASE_URL must be one of disable, no-verify, prefer, require, verify-ca, verify-full.',
+  ],
+  [
+    'postgres://one/signpost?sslmode=require&sslrootcert=system',
+    'sslrootcert=system in DATABASE_URL needs sslmode=verify-full.',
   ],
   [
     'postgres://one/signpost?sslrootcert=/nowhere.pem',

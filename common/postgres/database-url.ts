@@ -58,9 +58,13 @@ export function expectUsableUrl(url: string): void {
   if (mode !== null && !SSL_MODES.includes(mode)) {
     throw new OperatorError(`sslmode in DATABASE_URL must be one of ${SSL_MODES.join(', ')}.`);
   }
+  const trustsPublicCas = parameters.get('sslrootcert') === 'system';
+  if (trustsPublicCas && mode !== null && mode !== 'verify-full') {
+    throw new OperatorError('sslrootcert=system in DATABASE_URL needs sslmode=verify-full.');
+  }
   for (const name of FILES) {
     const path = parameters.get(name);
-    if (path) readConfiguredFile(`${name} in DATABASE_URL`, path);
+    if (path && !(trustsPublicCas && name === 'sslrootcert')) readConfiguredFile(`${name} in DATABASE_URL`, path);
   }
 }
 

@@ -91,6 +91,9 @@ describe('a connection by DATABASE_URL', () => {
     expect(await sentenceOf(pair.url(hosts(), { ...parameters, sslrootcert: other.certFile }))).toMatch(
       /^The certificate of Postgres is not accepted: .+\. sslrootcert in DATABASE_URL must name its CA\.$/,
     );
+    expect(await sentenceOf(pair.url(hosts(), { ...parameters, sslrootcert: 'system' }))).toMatch(
+      /^The certificate of Postgres is not accepted: /,
+    );
     // The certificate names 127.0.0.1 and localhost.
     const renamed = hosts().replaceAll('127.0.0.1', '127.0.0.2');
     expect(await sentenceOf(pair.url(renamed, parameters))).toMatch(
@@ -104,8 +107,10 @@ describe('a connection by DATABASE_URL', () => {
 });
 
 test('the command that migrates ends with that sentence, without a stack', async () => {
-  const migrate = (url: string) =>
-    promisify(execFile)(process.execPath, ['src/migrate.ts'], { env: { PATH: process.env.PATH, DATABASE_URL: url } });
+  const migrate = (url: string, env = {}) =>
+    promisify(execFile)(process.execPath, ['src/migrate.ts'], {
+      env: { PATH: process.env.PATH, DATABASE_URL: url, ...env },
+    });
   const url = pair.url(both, { target_session_attrs: 'read-write' });
   await expect(migrate(url.replace(/:[^:@]+@/, ':wrong@'))).rejects.toMatchObject({
     stderr: 'Postgres refuses the login in DATABASE_URL: password authentication failed for user "signpost"\n',
@@ -114,6 +119,10 @@ test('the command that migrates ends with that sentence, without a stack', async
     stderr: 'DATABASE_URL names several hosts, so it needs target_session_attrs=read-write: the primary is used.\n',
   });
   expect((await migrate(url)).stdout).toMatch(/^The schema is up to date/);
+  // As if the CA were public.
+  const byPublicCa = pair.url(both, { target_session_attrs: 'read-write', sslrootcert: 'system' });
+  const trusted = await migrate(byPublicCa, { NODE_EXTRA_CA_CERTS: pair.authority.certFile });
+  expect(trusted.stdout).toMatch(/^The schema is up to date/);
 }, 60_000);
 
 /** Creates codes until it is stopped: those that were acknowledged, when, and the answers of all other calls. */
