@@ -235,6 +235,8 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
     .replaceAll('db.internal', 'postgres')
     .replaceAll('?sslmode=verify-full', '');
   await sh(settings.replace(/^KAFKA_BROKERS=.*/m, 'KAFKA_BROKERS=kafka:9092'));
+  const trusted = '172.30.80.0/24,fd00:80::/64';
+  appendFileSync(join(checkout, 'deploy/.env'), `TRUST_PROXY=${trusted}\n`);
   await sh(documented('psql postgres://').replace('psql postgres://postgres@db.internal/postgres', psql));
   // Caddy is its own certificate authority here, and the cores' network the one of Postgres and Kafka.
   const caddyfile = join(checkout, 'deploy/caddy/Caddyfile');
@@ -249,6 +251,9 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
   const [start = '', create = ''] = adapted(documented('exec core-1 signpost account')).split('\n');
   await seconds('production: docker compose up --wait', () => sh(start));
   [key = ''] = /sk_live_\w+/.exec(await sh(create)) ?? [];
+  const migrated = await production('run', '--rm', '--no-deps', 'core-1', 'node', 'src/migrate.ts');
+  expect(migrated).toContain('The schema is up to date');
+  expect((await production('exec', 'gateway-1', 'printenv', 'TRUST_PROXY')).trim()).toBe(trusted);
   const curl = `curl --silent --show-error --insecure --max-time 20 --resolve sign.example:443:127.0.0.1`;
   const created = await sh(
     `${curl} https://sign.example/api/v1/qr-codes -H 'Authorization: Bearer ${key}' -d '{"target_url":"https://example.com/"}'`,
