@@ -4,7 +4,10 @@ import { urlsOfHosts } from './database-url.ts';
 import { clientOf, tlsTo, type WantedState } from './servers.ts';
 import { promptQuery } from './sql.ts';
 
-/** libpq's parameter for public CAs instead of a file; it implies `sslmode=verify-full`. Source: libpq's "Connection Strings". */
+/**
+ * The parameter for public CAs instead of a file, which implies `sslmode=verify-full`. Source: libpq's documentation,
+ * "Connection Control Functions".
+ */
 const PUBLIC_CAS = /([?&])sslrootcert=system(?=&|$)/g;
 
 /** How clients and pools connect by a `DATABASE_URL`. */
