@@ -30,7 +30,8 @@ export const GATEWAY_VARIABLES = {
       schema: WORKERS.schema.transform((workers) => workers || undefined),
       defaultText: 'one per CPU',
     },
-    about: 'Number of worker processes that answer requests. The carrier and the main process are additional.',
+    about:
+      'Number of worker processes that answer requests. The carrier and the main process are additional. By default no more than fit into a limit on the memory (cgroup), at 256 MiB each.',
   },
   DATABASE_URL: {
     type: databaseUrl,

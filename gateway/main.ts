@@ -14,6 +14,7 @@ import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
 import { measureProcesses } from './metrics.ts';
 import { collectMetrics } from './process/collect-metrics.ts';
 import { lockDataDir } from './process/data-dir-lock.ts';
+import { defaultWorkers } from './process/default-workers.ts';
 import { expectReadable, expectWritable } from './process/expect-access.ts';
 import { inheritedPort } from './process/inherited-sockets.ts';
 import { type CarrierStatus, STATUS_MS } from './process/messages.ts';
@@ -47,7 +48,7 @@ async function main(config: GatewayConfig): Promise<void> {
   const spools = openOrphanedSpools(join(config.DATA_DIR, SPOOLS), logger);
   // If a leftover process may still be writing, its spool is shipped, and sealed by a later start.
   if (await killOrphanedProcesses(config.DATA_DIR, logger)) spools.addAll();
-  const count = config.GATEWAY_WORKERS ?? availableParallelism();
+  const count = config.GATEWAY_WORKERS ?? defaultWorkers(availableParallelism(), process.constrainedMemory());
   const port =
     inheritedPort(config.PORT, count, process.env) ?? (await bindPort(config.LISTEN_HOST, config.PORT, count, logger));
   let isReady = false;
