@@ -5,6 +5,7 @@ import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from './contract/internal.ts';
@@ -52,6 +53,23 @@ test.skipIf(!hasCaddy && !process.env.CI)(
       .filter((route) => JSON.stringify(route).includes('"dashboard:8090"'))
       .flatMap(({ match }) => match?.flatMap(({ host }) => host ?? []));
     expect(hosts).toEqual(['dashboard.sign.example']);
+  },
+);
+
+test.skipIf(!hasCaddy && !process.env.CI).each(['deploy/caddy/Caddyfile', 'docs/domains.md'])(
+  'Caddy closes idle connections before their other ends do, everywhere in %s',
+  async (file) => {
+    const text = await readFile(file, 'utf8');
+    const documented = [...text.matchAll(/```caddyfile\n(.*?)```/gs)].map(([, caddyfile = '']) => caddyfile);
+    for (const caddyfile of documented.length > 0 ? documented : [text]) {
+      const adapted = JSON.stringify(await serversOf(caddyfile));
+      const proxies = adapted.match(/"handler":"reverse_proxy"/g) ?? [];
+      const timeouts = [...adapted.matchAll(/"keep_alive":\{"idle_timeout":(\d+)\}/g)].map(
+        ([, ns]) => Number(ns) / 1e6,
+      );
+      expect(timeouts).toHaveLength(proxies.length);
+      expect(Math.max(...timeouts)).toBeLessThan(KEEP_ALIVE_MS);
+    }
   },
 );
 

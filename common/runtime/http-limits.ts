@@ -5,7 +5,10 @@ import { watchAnswer } from './unread-answers.ts';
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
 
-/** How long a connection may be idle, in ms: longer than proxies keep theirs, so that the proxies close them first. */
+/**
+ * How long a connection may be idle, in ms: longer than a proxy keeps it, which should close it first. Caddy's default is
+ * longer, so deploy/caddy/Caddyfile and docs/domains.md set 60 s.
+ */
 export const KEEP_ALIVE_MS = 75_000;
 
 /** Maximum requests in progress on an HTTP/1.1 connection. Hardly any client sends one before the previous is answered. */
