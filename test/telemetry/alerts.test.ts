@@ -153,8 +153,10 @@ test.runIf(hasPromtool)('a disk that can’t be written is noticed although the 
   expect(fires('0x10 1x20')).toBe(false);
 });
 
-test.runIf(hasPromtool)('an alert fires for each role that no core has', () => {
+test.runIf(hasPromtool)('an alert fires for each role that no core has, and without any gateway', () => {
   const roles = {
+    signpost_gateway_scans_answered_total: '0x30',
+    rpc_server_call_duration_seconds_count: '1x30',
     signpost_outbox_age_seconds: '0x30',
     signpost_scans_waiting: '0x30',
     signpost_webhooks_backlog_age_seconds: '0x30',
