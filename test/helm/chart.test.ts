@@ -216,6 +216,31 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     expect(env).toContainEqual({ name: 'MIGRATE', value: 'false' });
   });
 
+  test('a core that migrates itself may take an hour until it serves', async () => {
+    const probe = async (...args: string[]) => {
+      const objects = await decode(latest, await template(latest, '--values', EXAMPLE, ...args));
+      return named(objects, 'Deployment', 'core').spec.template.spec.containers[0].startupProbe;
+    };
+    expect(await probe()).toMatchObject({ periodSeconds: 2, failureThreshold: 150 });
+    const withoutJob = await probe('--set', 'migration.enabled=false');
+    expect(withoutJob).toMatchObject({ periodSeconds: 2, failureThreshold: 1800 });
+  });
+
+  test('in the example only proxies can reach what trusts their headers', async () => {
+    const objects = await example();
+    for (const [kind, name] of [
+      ['StatefulSet', 'gateway'],
+      ['Deployment', 'dashboard'],
+    ] as const) {
+      const { env } = named(objects, kind, name).spec.template.spec.containers[0];
+      expect(env).toContainEqual({ name: 'TRUST_PROXY', value: '10.0.12.0/24' });
+      const rules: { from?: unknown; ports: unknown }[] = named(objects, 'NetworkPolicy', name).spec.ingress;
+      const proxies = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'proxies' } } };
+      expect(rules).toContainEqual({ from: [proxies], ports: [{ port: 'http' }] });
+      expect(named(objects, 'Service', name).spec.type).toBe('ClusterIP');
+    }
+  });
+
   test('wrong values are refused with a sentence, and large numbers keep their digits', async () => {
     await expect(template(latest)).rejects.toThrow("at '/publicUrl'");
     const given = ['--values', EXAMPLE];
