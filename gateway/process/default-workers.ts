@@ -1,4 +1,4 @@
-/** Memory for each worker, in bytes. Source: docs/operating.md, "Processes of a gateway". */
+/** Memory for each worker, in bytes. Source: docs/operating.md, "What to run". */
 const BYTES_PER_WORKER = 256 * 1024 ** 2;
 
 /**
