@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { readOnlyPool } from '../../gateway/redirect/postgres.ts';
+import { readOnlyPool } from '../../gateway/redirect/read-only-pool.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { startSignpost } from '../../test/harness/processes.ts';
