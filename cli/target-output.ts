@@ -36,7 +36,9 @@ export function printVersions(json: boolean, versions: readonly Target[]): void 
 /** Prints what a scan would lead to. */
 export function printPreview(json: boolean, { result, rule, ruleName, variant }: PreviewTargetResponse): void {
   const target =
-    result.case === 'page' ? { page: PAGE_NAMES[result.value] ?? null } : { target_url: result.value ?? null };
+    result.case === 'page'
+      ? { target_url: null, page: PAGE_NAMES[result.value] ?? null }
+      : { target_url: result.value ?? null };
   const shown = { ...target, rule: rule || null, variant: variant || null };
   print(json, shown, () => fields({ ...shown, ...(ruleName === '' ? {} : { rule: `${rule} (${ruleName})` }) }));
 }

