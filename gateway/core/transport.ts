@@ -12,17 +12,13 @@ import {
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, makeAnyClient } from '@connectrpc/connect';
-import { context, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, propagation } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
 import { methodName } from '../../common/contract/method-name.ts';
-import { startActiveSpan } from '../../common/telemetry/active-span.ts';
-import { durations, secondsSince } from '../../common/telemetry/durations.ts';
-import { codeName } from '../../common/telemetry/rpc-status.ts';
+import { observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { callUnary, canceled, NotProcessedError, type UnaryCall, type UnaryResponse } from './call.ts';
 import { estimateCoreClock } from './clock.ts';
 import { type ConnectionOptions, connectCores } from './connections.ts';
-
-const tracer = trace.getTracer('signpost.gateway');
 
 /** How often a call is sent at most, if connections are closed before the core has processed it. */
 const MAX_ATTEMPTS = 3;
@@ -70,33 +66,7 @@ export interface GrpcClients {
 export function createGrpcClients(options: GrpcOptions): GrpcClients {
   const cores = connectCores(options);
   const clock = estimateCoreClock();
-  const duration = metrics
-    .getMeter('signpost.gateway')
-    .createHistogram('rpc.client.call.duration', durations('Duration of calls to the core, by method and status'));
-
-  /** Runs a call in a span that the core's continues, and measures it. */
-  function observed<Result>(method: string, work: () => Promise<Result>): Promise<Result> {
-    const start = performance.now();
-    const attributes = { 'rpc.system.name': 'grpc', 'rpc.method': method };
-    return startActiveSpan(tracer, method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-      const end = (status: string, error = {}) => {
-        const outcome = { 'rpc.response.status_code': status, ...error };
-        duration.record(secondsSince(start), { ...attributes, ...outcome });
-        span.setAttributes(outcome);
-        span.end();
-      };
-      try {
-        const result = await work();
-        end('OK');
-        return result;
-      } catch (error) {
-        const status = codeName(ConnectError.from(error).code);
-        span.setStatus({ code: SpanStatusCode.ERROR });
-        end(status, { 'error.type': status });
-        throw error;
-      }
-    });
-  }
+  const calls = observeCalls('signpost.gateway', 'grpc');
 
   /** Sends a call to one core after the other until one has processed it. */
   async function sendToAny(call: UnaryCall): Promise<UnaryResponse> {
@@ -134,7 +104,7 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
     { headers, timeoutMs = options.timeoutMs, signal, onHeaders }: CallOptions,
   ): Promise<MessageShape<Output>> {
     const name = methodName(method);
-    return observed(name, async () => {
+    return calls.run(name, async () => {
       const changes = method.idempotency !== Level.NO_SIDE_EFFECTS;
       const failsAt = performance.now() + timeoutMs;
       const call: UnaryCall = {

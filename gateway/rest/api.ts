@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { BodyMemory } from '../../common/queues/body-memory.ts';
 import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { observeRequests } from '../../common/telemetry/observe-requests.ts';
 import type { ErrorBody } from '../http/error-body.ts';
 import { requestId } from '../http/request-id.ts';
 import type { AuthenticationAttempts } from './authentication-attempts.ts';
@@ -13,7 +14,6 @@ import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
 import { errorAnswer } from './errors.ts';
 import { referenceHandler } from './reference/handler.ts';
 import { serve } from './serve.ts';
-import { observeRequests } from './trace.ts';
 
 /** Headers of every response: no caching, no content sniffing, no scripts. */
 const HEADERS = {
@@ -57,7 +57,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   };
   const serving = { core, logUnavailable, logFailure, limits, memory: new BodyMemory(limits) };
   const { endpoints, document } = describedEndpoints(options);
-  const observed = observeRequests();
+  const observed = observeRequests('signpost.gateway');
 
   const app = fastify({
     genReqId: requestId,

@@ -27,7 +27,7 @@ import { firstFailures } from '../../common/runtime/first-failure.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { contextWith } from '../../common/telemetry/active-span.ts';
 import { durations, secondsSince } from '../../common/telemetry/durations.ts';
-import { codeName } from '../../common/telemetry/rpc-status.ts';
+import { type RpcSystem, statusName } from '../../common/telemetry/rpc-status.ts';
 import { asFailure } from '../calls/as-failure.ts';
 import type { Gate } from './server-options.ts';
 
@@ -162,15 +162,14 @@ function isAbortError(error: unknown): boolean {
 }
 
 /** The RPC system of a call by OpenTelemetry's conventions, of which gRPC-Web is a form of gRPC. */
-function systemOf({ protocolName }: HandlerContext): 'connectrpc' | 'grpc' {
+function systemOf({ protocolName }: HandlerContext): RpcSystem {
   return protocolName === 'connect' ? 'connectrpc' : 'grpc';
 }
 
 /** The attributes of a call that has ended; without an answer its caller has disconnected. */
-function outcomeOf({ status = Code.Canceled, fault }: TracedCall, system: 'connectrpc' | 'grpc'): Attributes {
-  const name = status === 'ok' ? 'OK' : codeName(status);
+function outcomeOf({ status = Code.Canceled, fault }: TracedCall, system: RpcSystem): Attributes {
   return {
-    'rpc.response.status_code': system === 'grpc' ? name : name.toLowerCase(),
+    'rpc.response.status_code': statusName(status === 'ok' ? undefined : status, system),
     ...(fault !== undefined && { 'error.type': fault }),
   };
 }
