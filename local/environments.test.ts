@@ -2,6 +2,17 @@ import { expect, test } from 'vitest';
 import { environmentsOf } from './environments.ts';
 import { readSettings } from './settings.ts';
 
+test('each process has a port of its own for its metrics, or none', () => {
+  const database = { url: 'postgres://core@localhost/signpost', gatewayUrl: 'postgres://gateway@localhost/signpost' };
+  const portsWith = (given: NodeJS.ProcessEnv) => {
+    const secrets = { serviceToken: 'a', secretKey: 'b' };
+    const { rpc, worker, gateway, dashboard } = environmentsOf(given, readSettings({}), database, secrets);
+    return [rpc, worker, gateway, dashboard(8090)].map(({ METRICS_PORT }) => METRICS_PORT);
+  };
+  expect(portsWith({ METRICS_PORT: '9464' })).toEqual(['9464', '9465', '9466', '9467']);
+  expect(portsWith({})).toEqual(Array(4).fill(undefined));
+});
+
 test('the gateway gets no secret of the cores or the dashboard', () => {
   const secret = 'a secret';
   const given = { FORMER_SECRET_KEY: secret, OIDC_CLIENT_SECRET: secret, SERVICE_TOKEN: secret, SECRET_KEY: secret };

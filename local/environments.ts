@@ -73,6 +73,11 @@ export function environmentsOf(
       ROLES: undefined,
     },
     // It has no need of the database.
-    dashboard: (dashboardPort) => ({ ...core, DASHBOARD_PORT: String(dashboardPort), DATABASE_URL: undefined }),
+    dashboard: (dashboardPort) => ({
+      ...core,
+      ...metricsOf(3),
+      DASHBOARD_PORT: String(dashboardPort),
+      DATABASE_URL: undefined,
+    }),
   };
 }

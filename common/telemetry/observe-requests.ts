@@ -23,7 +23,7 @@ export function observeRequests(scope: string): ObserveRequest {
     .getMeter(scope)
     .createHistogram(
       'http.server.request.duration',
-      durations('Duration of API requests, by endpoint and status; 499: the caller disconnected'),
+      durations('Duration of API and dashboard requests, by route and status; 499: the caller disconnected'),
     );
   return (route, { method = '', headers }, work) => {
     const start = performance.now();

@@ -23,7 +23,8 @@ export const TELEMETRY_VARIABLES = {
   },
   OTEL_SERVICE_NAME: {
     type: optionalText('a name'),
-    about: 'The service’s name in traces and metrics. Unset: `signpost-core` or `signpost-gateway`.',
+    about:
+      'The service’s name in traces and metrics. Unset: `signpost-core`, `signpost-gateway` or `signpost-dashboard`.',
   },
   OTEL_RESOURCE_ATTRIBUTES: {
     type: optionalText('`name=value`, separated by commas'),

@@ -13,6 +13,7 @@ import {
   type Values,
   type VariableType,
 } from '../../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../../common/telemetry/variables.ts';
 
 /** Hosts on this machine, which need no HTTPS. */
 const LOOPBACK_HOST = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
@@ -74,6 +75,7 @@ export const DASHBOARD_VARIABLES = {
     about: 'Encrypts session cookies. The same for all instances; changing it signs everybody out.',
   },
   LOG_LEVEL: { type: logLevel, about: 'Level of the log: JSON lines on standard output.' },
+  ...TELEMETRY_VARIABLES,
 } as const;
 
 export type DashboardConfig = Values<typeof DASHBOARD_VARIABLES>;

@@ -2,9 +2,12 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { context, propagation } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
+import { methodName } from '../../common/contract/method-name.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
+import { observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
@@ -57,6 +60,7 @@ export function connectCore(options: {
     'signpost-actor': 'dashboard',
     ...(actsFor && { 'signpost-account': actsFor.account, 'signpost-member': actsFor.member }),
   });
+  const calls = observeCalls('signpost.dashboard', 'connectrpc');
   const ownAgent = new (ca ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: OWN_CONNECTIONS });
   const transport = createConnectTransport({
     baseUrl: origin,
@@ -65,9 +69,13 @@ export function connectCore(options: {
     nodeOptions: { agent: ownAgent, timeout: OWN_TIMEOUT_MS, ...(ca && { ca }) },
     interceptors: [
       (next) => async (request) => {
-        for (const [name, value] of Object.entries(metadata())) request.header.set(name, value);
         try {
-          return await next(request);
+          return await calls.run(methodName(request.method), () => {
+            const headers = metadata();
+            propagation.inject(context.active(), headers);
+            for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+            return next(request);
+          });
         } catch (error) {
           // Errors of the core itself have details.
           if (error instanceof ConnectError && error.details.length === 0) report(1, error);

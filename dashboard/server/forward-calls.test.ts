@@ -6,6 +6,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -13,6 +14,7 @@ import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.t
 import { internal } from '../../test/contract/internal.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { OWN_SERVICES } from '../../test/harness/rpc-services.ts';
+import { scrape, sumOf } from '../../test/harness/scrape.ts';
 import type { Browser } from './browser.fixture.ts';
 import { type Dashboard, signInWithLink, startDashboard } from './dashboard.fixture.ts';
 import { MEMBER_METHODS } from './member-methods.ts';
@@ -27,12 +29,15 @@ const TIMEOUT_MS = 2_000;
 let signpost: Signpost;
 let dashboard: Dashboard;
 let account: string;
+const metricsPort = await freePort();
 const browsers = new Map<RoleName, Browser>();
 
 beforeAll(async () => {
   // Without a worker batches stay unfinished, so watching one goes on.
   signpost = await startSignpost({ env: { ROLES: 'rpc', BATCH_WINDOW_MS: '0' } });
-  dashboard = await startDashboard(signpost, { env: { CORE_TIMEOUT_MS: String(TIMEOUT_MS) } });
+  dashboard = await startDashboard(signpost, {
+    env: { CORE_TIMEOUT_MS: String(TIMEOUT_MS), METRICS_PORT: String(metricsPort) },
+  });
   account = (await signpost.createAccount({ name: 'Bakery' })).accountId;
   for (const [name, role] of Object.entries(ROLES)) {
     const email = `${name}@example.com`;
@@ -75,6 +80,12 @@ function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Rec
     headers: { 'content-type': 'application/json', cookie: cookieOf('owner'), origin: dashboard.url, ...headers },
     signal: AbortSignal.timeout(30_000),
   });
+}
+
+/** How many calls of a method to the core have ended so. */
+async function endedCalls(method: string, code: string): Promise<number> {
+  const labels = { rpc_method: `signpost.${method}`, rpc_response_status_code: code };
+  return sumOf(await scrape(metricsPort), 'rpc_client_call_duration_seconds_count', labels);
 }
 
 const outcome = (call: Promise<unknown>) =>
@@ -444,6 +455,23 @@ test('a person may run a limited number of calls at a time, in however many sess
   await expect.poll(() => outcome(client(CodesService, 'admin').listCodes({}))).toBe('allowed');
 });
 
+test('a stream that its reader leaves is a cancelled call, of a request without a complete answer', async () => {
+  const left = async () => {
+    const unanswered = { http_route: '/rpc/:service/:method', http_response_status_code: '499' };
+    return [
+      await endedCalls('batches.v1.BatchesService/WatchBatch', 'canceled'),
+      sumOf(await scrape(metricsPort), 'http_server_request_duration_seconds_count', unanswered),
+    ];
+  };
+  const [calls = 0, requests = 0] = await left();
+  const stopped = new AbortController();
+  const id = await newBatch();
+  const watching = client(BatchesService, 'viewer').watchBatch({ id }, { signal: stopped.signal });
+  await watching[Symbol.asyncIterator]().next();
+  stopped.abort();
+  await expect.poll(left).toEqual([calls + 1, requests + 1]);
+});
+
 test('a core that is killed ends running calls as unavailable, and calls succeed once it is back', async () => {
   const id = await newBatch();
   const [core] = signpost.cores;
@@ -454,7 +482,11 @@ test('a core that is killed ends running calls as unavailable, and calls succeed
   await expect(client(CodesService, 'viewer').listCodes({})).rejects.toMatchObject({ code: Code.Unavailable });
   const stream = client(BatchesService, 'viewer').watchBatch({ id });
   await expect(drain(stream)).rejects.toMatchObject({ code: Code.Unavailable });
+  expect(await endedCalls('batches.v1.BatchesService/WatchBatch', 'unavailable')).toBe(2);
+  expect(await endedCalls('codes.v1.CodesService/ListCodes', 'unavailable')).toBe(1);
   expect((await fetch(`${dashboard.url}/readyz`)).status).toBe(503);
+  const readiness = await fetch(`http://${LOOPBACK}:${metricsPort}/readyz`);
+  expect([readiness.status, await readiness.text()]).toEqual([503, 'The core is unavailable.']);
   expect((await fetch(`${dashboard.url}/healthz`)).status).toBe(200);
   const session = await browsers.get('viewer')?.request(`${dashboard.url}/session`);
   expect([session?.status, await session?.json()]).toEqual([503, { error: expect.stringContaining('unavailable') }]);

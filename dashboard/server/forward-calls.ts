@@ -2,13 +2,15 @@ import { Readable } from 'node:stream';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope, transformSplitEnvelope } from '@connectrpc/connect/protocol';
-import { contentTypeRegExp, endStreamFlag } from '@connectrpc/connect/protocol-connect';
+import { codeFromString, contentTypeRegExp, endStreamFlag } from '@connectrpc/connect/protocol-connect';
+import { propagation } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
 import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { methodName } from '../../common/contract/method-name.ts';
+import { type ObservedCall, observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { MAX_BODY_BYTES, receiveBodies, tooLarge } from './call-bodies.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
@@ -59,6 +61,7 @@ export function forwardCalls(
 ): void {
   const { core, sessions, timeoutMs, logger } = options;
   const begin = limitCalls();
+  const calls = observeCalls('signpost.dashboard', 'connectrpc');
   const receive = receiveBodies();
   const stopping = new AbortController();
   // Streams would otherwise hold up the stop; clients continue them elsewhere.
@@ -123,17 +126,27 @@ export function forwardCalls(
     const longest = isStreaming(method) ? STREAM_MS : timeoutMs;
     const limitMs = Math.min(longest, requestedTimeout(request) ?? longest);
     const deadline = AbortSignal.timeout(limitMs + MARGIN_MS);
+    const path = methodName(method);
+    const call = calls.start(path);
+    // A browser may leave a stream at any time. If the call has ended, this changes nothing.
+    closed.addEventListener('abort', () => call.end(Code.Canceled));
     const failed = (cause: unknown) => {
-      if (deadline.aborted) return failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause);
-      if (!closed.aborted && !stopping.signal.aborted) logger.warn({ err: cause }, 'a call to the core failed');
-      return failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
+      const isAbandoned = closed.aborted || stopping.signal.aborted;
+      const error = deadline.aborted
+        ? failure('DEADLINE_EXCEEDED', 'The core did not respond in time.', {}, cause)
+        : failure('UNAVAILABLE', 'Signpost is unavailable. Try again shortly.', {}, cause);
+      if (!deadline.aborted && !isAbandoned) logger.warn({ err: cause }, 'a call to the core failed');
+      call.end(isAbandoned ? Code.Canceled : error.code);
+      return error;
     };
+    const headers = { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) };
+    propagation.inject(call.tracing, headers);
     try {
       const response = await core.agent.request({
         origin: core.origin,
-        path: `/${methodName(method)}`,
+        path: `/${path}`,
         method: 'POST',
-        headers: { ...forwardedHeaders(request), ...core.metadata(session), 'connect-timeout-ms': String(limitMs) },
+        headers,
         body,
         signal: AbortSignal.any([closed, deadline, ...(isStreaming(method) ? [stopping.signal] : [])]),
         headersTimeout: limitMs + MARGIN_MS,
@@ -141,6 +154,7 @@ export function forwardCalls(
       });
       // The core rejects the dashboard's service token. With this status a page would believe that its session has ended.
       if (response.statusCode === 401) {
+        call.end(Code.Unauthenticated);
         await response.body.dump();
         logger.error('the core does not accept the service token of the dashboard');
         return sendError(reply, method, failure('UNAVAILABLE', 'The dashboard is not configured correctly.'));
@@ -148,8 +162,9 @@ export function forwardCalls(
       const isStream = isStreaming(method) && response.statusCode === 200;
       // Complete before the first byte is sent, so that a core that breaks off half way is still a proper error.
       const answer = isStream
-        ? Readable.from(wholeMessages(response.body, failed))
+        ? Readable.from(wholeMessages(response.body, failed, call))
         : Buffer.from(await response.body.arrayBuffer());
+      if (Buffer.isBuffer(answer)) call.end(response.statusCode === 200 ? undefined : (codeIn(answer) ?? Code.Unknown));
       return reply.code(response.statusCode).headers(returnedHeaders(response)).send(answer);
     } catch (error) {
       return sendError(reply, method, failed(error));
@@ -173,18 +188,30 @@ declare module 'fastify' {
 async function* wholeMessages(
   body: AsyncIterable<Uint8Array>,
   failed: (cause: unknown) => ConnectError,
+  call: ObservedCall,
 ): AsyncGenerator<Uint8Array> {
   let hasEnded = false;
   let cause: unknown = new Error('the stream has no end');
   try {
     for await (const { flags, data } of transformSplitEnvelope(MAX_MESSAGE_BYTES)(body)) {
       hasEnded = (flags & endStreamFlag) !== 0;
+      if (hasEnded) call.end(codeIn(data));
       yield encodeEnvelope(flags, data);
     }
   } catch (error) {
     cause = error;
   }
   if (!hasEnded) yield endOfStream(failed(cause));
+}
+
+/** The code in an error of the core, or in the end of a stream if that has one. Both may be compressed: then it is unknown. */
+function codeIn(json: Uint8Array): Code | undefined {
+  try {
+    const { error, code = error?.code } = JSON.parse(Buffer.from(json).toString());
+    return code === undefined ? undefined : (codeFromString(code) ?? Code.Unknown);
+  } catch {
+    return Code.Unknown;
+  }
 }
 
 function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {

@@ -10,6 +10,8 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { readConfiguredCa } from '../../common/runtime/read-configured-file.ts';
 import { exitWithParent, stopRequest } from '../../common/runtime/stop-request.ts';
 import { readVariables } from '../../common/runtime/variables.ts';
+import { serveObserved } from '../../common/telemetry/serve.ts';
+import { startTelemetry } from '../../common/telemetry/start.ts';
 import { DASHBOARD_VARIABLES, type DashboardConfig } from './config.ts';
 import { connectCore } from './core.ts';
 import { type OpenidProvider, openidProvider } from './openid-provider.ts';
@@ -27,8 +29,10 @@ async function main(config: DashboardConfig): Promise<void> {
   exitOnFatalErrors(logger);
   exitWithParent();
   logWarnings(logger);
+  const telemetry = await startTelemetry({ config, service: 'signpost-dashboard', logger });
   await using running = new AsyncDisposableStack();
   running.defer(() => logger.info('the dashboard has stopped'));
+  running.defer(() => telemetry.stop());
   const dashboardUrl = config.DASHBOARD_URL ?? `http://localhost:${config.DASHBOARD_PORT}`;
   const core = connectCore({
     host: config.CORE_HOST,
@@ -38,6 +42,19 @@ async function main(config: DashboardConfig): Promise<void> {
     logger,
   });
   running.defer(() => core.close());
+  let isReady = false;
+  running.use(
+    await serveObserved({
+      host: config.LISTEN_HOST,
+      port: config.METRICS_PORT,
+      collect: telemetry.collect,
+      async unready() {
+        if (!isReady) return 'The dashboard is starting or stopping.';
+        return (await core.isServing()) ? undefined : 'The core is unavailable.';
+      },
+      logger,
+    }),
+  );
   const app = await createServer({
     dashboardUrl,
     publicUrl: config.PUBLIC_URL,
@@ -62,9 +79,12 @@ async function main(config: DashboardConfig): Promise<void> {
   });
   // Registered first, because a stop may be requested as soon as readiness is reported.
   const stopRequested = stopRequest();
+  isReady = true;
   logger.info({ port: (app.server.address() as AddressInfo).port }, 'the dashboard is ready');
   process.send?.({ type: 'ready' });
-  logger.info({ reason: await stopRequested }, 'the dashboard is stopping');
+  const reason = await stopRequested;
+  isReady = false;
+  logger.info({ reason }, 'the dashboard is stopping');
 }
 
 function providerOf(config: DashboardConfig, dashboardUrl: string): OpenidProvider | undefined {

@@ -13,6 +13,7 @@ import { serveApp } from './app-files.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
 import { forwardCalls } from './forward-calls.ts';
+import { measureRequests } from './measure-requests.ts';
 import type { OpenidProvider } from './openid-provider.ts';
 import { sendPage, servePageFiles } from './pages/page.ts';
 import { securityHeaders } from './security-headers.ts';
@@ -77,6 +78,7 @@ export async function createServer(options: {
   const clientErrors = answerClientErrors(app.server, { json: (error) => ({ error }) });
   app.server.prependListener('request', (_request, response) => clientErrors.add(response));
   limitConnections(app.server, maxConnections, logger);
+  measureRequests(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
     if (isAllowedOrigin(request, dashboardUrl)) return;

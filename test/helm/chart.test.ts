@@ -196,6 +196,26 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     }
   });
 
+  test('every program serves its metrics, to those that may read them', async () => {
+    const render = async (...more: string[]) => decode(latest, await template(latest, '--values', EXAMPLE, ...more));
+    const [monitored, annotated] = [await render(), await render('--set', 'metrics.podMonitor.enabled=false')];
+    const monitoring = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
+    for (const [kind, name] of [
+      ['Deployment', 'core'],
+      ['Deployment', 'worker'],
+      ['StatefulSet', 'gateway'],
+      ['Deployment', 'dashboard'],
+    ] as const) {
+      const [container] = named(monitored, kind, name).spec.template.spec.containers;
+      expect(container.ports).toContainEqual({ name: 'metrics', containerPort: 9464 });
+      expect(container.env).toContainEqual({ name: 'METRICS_PORT', value: '9464' });
+      const { ingress } = named(monitored, 'NetworkPolicy', name).spec;
+      expect(ingress).toContainEqual({ from: [monitoring], ports: [{ port: 'metrics' }] });
+      const { annotations } = named(annotated, kind, name).spec.template.metadata;
+      expect(annotations).toMatchObject({ 'prometheus.io/scrape': 'true', 'prometheus.io/port': '9464' });
+    }
+  });
+
   test('workers are probed on the port of their metrics, as they have no other', async () => {
     const worker = async (...settings: string[]) => {
       const rendered = await template(latest, '--values', EXAMPLE, ...settings.flatMap((each) => ['--set', each]));

@@ -143,6 +143,25 @@ test.runIf(hasPromtool)('alerts about single events fire for the first one, whic
   expect(fires(deadLettered, scans, '0x10 100x40', 40)).toBe(false);
 });
 
+test.runIf(hasPromtool)(
+  'failing requests to the dashboard are no failing requests to the API, nor the other way round',
+  () => {
+    const [api, dashboard] = ['http_route="/api/v1/tags"', 'http_route="/rpc/:service/:method"'];
+    const firing = (failing: string, working: string) => {
+      const count = 'http_server_request_duration_seconds_count';
+      const series = {
+        [`${count}{${failing},http_response_status_code="503"}`]: '0+60x30',
+        [`${count}{${working},http_response_status_code="200"}`]: '0+9000x30',
+      };
+      return ['SignpostApiErrors', 'SignpostDashboardErrors'].filter((alert) => firesAfter(20, alert, series));
+    };
+    expect(firing(api, dashboard)).toEqual(['SignpostApiErrors']);
+    expect(firing(dashboard, api)).toEqual(['SignpostDashboardErrors']);
+    // Of a path that nobody knows there is no route.
+    expect(firing('http_request_method="GET"', api)).toEqual(['SignpostDashboardErrors']);
+  },
+);
+
 test.runIf(hasPromtool)('a disk that can’t be written is noticed although the log takes all scans', () => {
   const fires = (failures: string) =>
     firesAfter(20, 'SignpostScansHeld', {

@@ -2,9 +2,12 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
+import { signInWithLink } from '../../dashboard/server/dashboard.fixture.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../contract/internal.ts';
 import { startSignpost } from '../harness/processes.ts';
-import { type Family, scrape } from '../harness/scrape.ts';
+import { type Family, scrape, sumOf } from '../harness/scrape.ts';
 import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
 import { hasPromtool, promtool } from './promtool.ts';
 
@@ -18,7 +21,7 @@ beforeAll(async () => {
 
 const get = (port: number, path: string, method = 'GET') => fetch(`http://${LOOPBACK}:${port}${path}`, { method });
 
-test.each(['corePort', 'gatewayPort'] as const)(
+test.each(['corePort', 'gatewayPort', 'dashboardPort'] as const)(
   'a process serves metrics and health on METRICS_PORT: %s',
   async (program) => {
     const port = observed[program];
@@ -44,6 +47,61 @@ test('one port of a gateway gives the figures of all its processes', async () =>
   for (const [, , value] of processes) expect(Number(value)).toBeLessThanOrEqual(1);
   // One header for all.
   expect(text.match(/^# TYPE nodejs_eventloop_utilization_ratio /gm)).toHaveLength(1);
+});
+
+test('requests to the dashboard are measured by route, and its calls to the core by method', async () => {
+  const { signpost, dashboard, dashboardPort } = observed;
+  const accounts = internal(signpost, AccountsService, (await signpost.createAccount()).accountId);
+  const email = 'anna@example.com';
+  await accounts.addMember({ email, role: Role.VIEWER });
+  const { token } = await accounts.createSignInLink({ email });
+  const requests = async (route: string, status: number) =>
+    sumOf(await scrape(dashboardPort), 'http_server_request_duration_seconds_count', {
+      http_request_method: 'POST',
+      http_route: route,
+      http_response_status_code: String(status),
+    });
+  const calls = async (method: string, code: string) =>
+    sumOf(await scrape(dashboardPort), 'rpc_client_call_duration_seconds_count', {
+      rpc_system_name: 'connectrpc',
+      rpc_method: `signpost.${method}`,
+      rpc_response_status_code: code,
+    });
+  expect(await requests('/sign-in/link', 303)).toBe(0);
+  const browser = await signInWithLink(dashboard, token);
+  const call = (method: string, body: Uint8Array<ArrayBuffer> | string = '{}', type = 'application/json') => {
+    const headers = { 'content-type': type };
+    return browser.request(`${dashboard.url}/rpc/signpost.${method}`, { method: 'POST', body, headers });
+  };
+  expect((await call('codes.v1.CodesService/ListCodes')).status).toBe(200);
+  expect((await call('codes.v1.CodesService/ListCodes')).status).toBe(200);
+  expect((await call('codes.v1.CodesService/GetCode', '{"id":"qr_x"}')).status).toBe(404);
+  // A stream answers 200 whatever its end says.
+  const message = Buffer.from('{"id":"batch_x"}');
+  const framed = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+  const stream = await call('batches.v1.BatchesService/WatchBatch', framed, 'application/connect+json');
+  expect(await stream.text()).toContain('"not_found"');
+  // A request is measured once its answer is complete.
+  const rpc = '/rpc/:service/:method';
+  await expect
+    .poll(async () => [await requests('/sign-in/link', 303), await requests(rpc, 200), await requests(rpc, 404)])
+    .toEqual([1, 3, 1]);
+  expect(await calls('accounts.v1.AccountsService/RedeemSignInLink', 'ok')).toBe(1);
+  expect(await calls('codes.v1.CodesService/ListCodes', 'ok')).toBe(2);
+  expect(await calls('codes.v1.CodesService/GetCode', 'not_found')).toBe(1);
+  expect(await calls('batches.v1.BatchesService/WatchBatch', 'not_found')).toBe(1);
+});
+
+test('neither probes of the dashboard nor paths that nobody knows have series of their own', async () => {
+  const { dashboard, dashboardPort } = observed;
+  expect((await fetch(`${dashboard.url}/readyz`)).status).toBe(200);
+  expect((await fetch(`${dashboard.url}/assets/unknown-file`)).status).toBe(404);
+  const unknown = { http_response_status_code: '404' };
+  const measured = () => scrape(dashboardPort);
+  await expect
+    .poll(async () => sumOf(await measured(), 'http_server_request_duration_seconds_count', unknown))
+    .toBeGreaterThan(0);
+  expect(JSON.stringify(await measured())).not.toMatch(/readyz|unknown-file/);
 });
 
 test('a connection that breaks off, or sends no HTTP, does no harm', async () => {
@@ -109,7 +167,7 @@ test('docs/operating.md lists the values of the labels that rules select by', ()
 });
 
 test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async () => {
-  for (const port of [observed.corePort, observed.gatewayPort]) {
+  for (const port of [observed.corePort, observed.gatewayPort, observed.dashboardPort]) {
     const text = await (await get(port, '/metrics')).text();
     // OpenTelemetry's conventions name them so.
     const named = /^(db_client_connection|process_unix_file_descriptor)_count .* should not have "_count" suffix$/;

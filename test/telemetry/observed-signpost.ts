@@ -1,30 +1,34 @@
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, vi } from 'vitest';
+import { type Dashboard, startDashboard } from '../../dashboard/server/dashboard.fixture.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { ACCEPT, startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { type Family, scrape, sumOf } from '../harness/scrape.ts';
 
-/** A Signpost whose core and gateway serve their metrics, and which has done a bit of everything that is measured. */
+/** A Signpost whose core, gateway and dashboard serve their metrics, and which has done a bit of everything that is measured. */
 export interface ObservedSignpost {
   readonly signpost: Signpost;
+  readonly dashboard: Dashboard;
   readonly corePort: number;
   readonly gatewayPort: number;
-  /** The metrics of the core and of the gateway. */
+  readonly dashboardPort: number;
+  /** The metrics of all three. */
   families(): Promise<readonly Family[]>;
 }
 
 /** Starts it, makes API calls, scans, and gets a webhook, until all of it is measured. */
 export async function startObserved(options: SignpostOptions = {}): Promise<ObservedSignpost> {
-  const [corePort, gatewayPort] = [await freePort(), await freePort()];
+  const [corePort, gatewayPort, dashboardPort] = [await freePort(), await freePort(), await freePort()];
   const signpost = await startSignpost({
     ...options,
     env: { METRICS_PORT: String(corePort), WEBHOOKS_ALLOW_PRIVATE: 'true', ...options.env },
     gatewayEnv: { METRICS_PORT: String(gatewayPort), GATEWAY_WORKERS: '2', ...options.gatewayEnv },
   });
-  const families = async () => [...(await scrape(corePort)), ...(await scrape(gatewayPort))];
+  const dashboard = await startDashboard(signpost, { env: { METRICS_PORT: String(dashboardPort) } });
+  const families = async () => (await Promise.all([corePort, gatewayPort, dashboardPort].map(scrape))).flat();
   await exercise(signpost);
   const done = async () => {
     const measured = await families();
@@ -35,7 +39,7 @@ export async function startObserved(options: SignpostOptions = {}): Promise<Obse
     );
   };
   await vi.waitUntil(done, { timeout: 20_000, interval: 200 });
-  return { signpost, corePort, gatewayPort, families };
+  return { signpost, dashboard, corePort, gatewayPort, dashboardPort, families };
 }
 
 async function exercise(signpost: Signpost): Promise<void> {

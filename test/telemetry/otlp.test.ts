@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
+import { type Dashboard, signInWithLink, startDashboard } from '../../dashboard/server/dashboard.fixture.ts';
 import type { NewAccount } from '../../local/create-account.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { internal } from '../contract/internal.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type Collector, startCollector } from './collector.ts';
@@ -16,21 +21,24 @@ const [SERVER, CLIENT, CONSUMER] = [2, 3, 5];
 
 let collector: Collector;
 let signpost: Signpost;
+let dashboard: Dashboard;
 let account: NewAccount;
 const metricsPort = await freePort();
 
 beforeAll(async () => {
   collector = await startCollector();
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_METRIC_EXPORT_INTERVAL: '1000',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+  };
   signpost = await startSignpost({
-    env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-      OTEL_METRIC_EXPORT_INTERVAL: '1000',
-      OTEL_BSP_SCHEDULE_DELAY: '100',
-      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
-    },
+    env,
     gatewayEnv: { OTEL_SERVICE_NAME: 'gateway-of-test', METRICS_PORT: String(metricsPort) },
   });
+  dashboard = await startDashboard(signpost, { env });
   account = await signpost.createAccount();
 });
 
@@ -81,10 +89,52 @@ test('a trace goes from the caller through gateway, core, statements and the log
   expect(JSON.stringify(collector.spans)).not.toMatch(/secret-target|sk_live|127\.0\.0\.1:/);
 });
 
+test('a trace goes from a request to the dashboard to the core, also if its body arrives later', async () => {
+  const accounts = internal(signpost, AccountsService, account.accountId);
+  const email = 'anna@example.com';
+  await accounts.addMember({ email, role: Role.VIEWER });
+  const browser = await signInWithLink(dashboard, (await accounts.createSignInLink({ email })).token);
+  const headers = { 'content-type': 'application/json' };
+  const url = `${dashboard.url}/rpc/signpost.codes.v1.CodesService/ListCodes`;
+  expect((await browser.request(url, { method: 'POST', body: '{}', headers })).status).toBe(200);
+  const late = request(`${dashboard.url}/session/account`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      origin: dashboard.url,
+      cookie: `signpost-session=${browser.cookie(dashboard.url, 'signpost-session')}`,
+      expect: '100-continue',
+    },
+  });
+  late.flushHeaders();
+  await once(late, 'continue');
+  late.end(JSON.stringify({ id: account.accountId }));
+  const [answer] = (await once(late, 'response')) as [IncomingMessage];
+  expect(answer.resume().statusCode).toBe(200);
+  for (const [route, method] of [
+    ['/session/account', 'signpost.accounts.v1.AccountsService/ListMemberships'],
+    ['/sign-in/link', 'signpost.accounts.v1.AccountsService/RedeemSignInLink'],
+    ['/rpc/:service/:method', 'signpost.codes.v1.CodesService/ListCodes'],
+  ]) {
+    const find = (kind: number, name: string, parentSpanId: string | undefined) =>
+      collector.spans.find((span) => span.kind === kind && span.name === name && span.parentSpanId === parentSpanId);
+    const asked = () => find(SERVER, `POST ${route}`, '');
+    const client = () => find(CLIENT, `${method}`, asked()?.spanId);
+    const server = () => find(SERVER, `${method}`, client()?.spanId);
+    await expect.poll(() => server()?.resource['service.name'], EVENTUALLY).toBe('signpost-core');
+    expect(asked()?.resource['service.name']).toBe('signpost-dashboard');
+    const rpc = { 'rpc.system.name': 'connectrpc', 'rpc.method': method, 'rpc.response.status_code': 'ok' };
+    expect([client()?.attributes, server()?.attributes]).toEqual([rpc, rpc]);
+  }
+  expect(JSON.stringify(collector.spans)).not.toContain(email);
+});
+
 test('metrics of every process are sent, while a gateway serves its own as well', async () => {
   const processes = () =>
     new Set(collector.metrics.map(({ resource }) => resource['signpost.process'] ?? resource['service.name']));
-  await expect.poll(processes, EVENTUALLY).toEqual(new Set(['signpost-core', 'main', 'carrier', 'worker 0']));
+  await expect
+    .poll(processes, EVENTUALLY)
+    .toEqual(new Set(['signpost-core', 'signpost-dashboard', 'main', 'carrier', 'worker 0']));
   const names = () => collector.metrics.map(({ name }) => name);
   await fetch(`${signpost.url}/r/unknown`);
   await expect
@@ -159,7 +209,10 @@ test.each([
   ['if it is disabled', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_SDK_DISABLED: 'true' }],
 ])('no code of the SDK is loaded %s', async (_when, env) => {
   const refuse = pathToFileURL(join(import.meta.dirname, 'refuse-sdk.ts')).href;
-  const plain = await startSignpost({ env: { NODE_OPTIONS: `--import=${refuse}`, ...env } });
+  const all = { NODE_OPTIONS: `--import=${refuse}`, ...env };
+  const plain = await startSignpost({ env: all });
   expect((await fetch(`${plain.url}/r/unknown`)).status).toBe(404);
+  const { url } = await startDashboard(plain, { env: all });
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
   await plain.stop();
 });

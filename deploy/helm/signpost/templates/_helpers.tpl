@@ -76,7 +76,7 @@ prometheus.io/path: /metrics
 {{- end }}
 {{- end }}
 
-{{/* Variables of every program; secrets are files. */}}
+{{/* Variables of cores and gateways. */}}
 {{- define "signpost.env" -}}
 {{- $values := .root.Values -}}
 - { name: LISTEN_HOST, value: {{ $values.listenHost | quote }} }
@@ -85,14 +85,14 @@ prometheus.io/path: /metrics
 {{- with $values.kafka.brokers }}
 - { name: KAFKA_BROKERS, value: {{ join "," . | quote }} }
 {{- end }}
-{{- if $values.metrics.port }}
-- { name: METRICS_PORT, value: {{ $values.metrics.port | quote }} }
-{{- end }}
 {{- include "signpost.ownEnv" . | nindent 0 }}
 {{- end }}
 
-{{/* Secrets and variables of one component. */}}
+{{/* Variables of every program; secrets are files. */}}
 {{- define "signpost.ownEnv" -}}
+{{- with .root.Values.metrics.port }}
+- { name: METRICS_PORT, value: {{ . | quote }} }
+{{- end }}
 {{- range .secret.keys }}
 - { name: {{ . }}_FILE, value: /secrets/{{ . }} }
 {{- end }}
