@@ -85,6 +85,28 @@ test('while the disk is nearly full the oldest are removed, and that is logged',
   }
 });
 
+test('a sweep examines one segment more than it removes, however many are kept', () => {
+  vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const shipped = join(folder, 'shipped');
+  const { take } = keep(1);
+  for (let nth = 0; nth < 100; nth++) take(segment('0', String(nth).padStart(15, '0'), nth < 3 ? 0.99 : 0));
+  // It comes from a spool that was published late.
+  take(segment('1', '000000000000001', 0.99));
+  expect(readdirSync(shipped)).toHaveLength(101);
+  const calls = (['readdirSync', 'statSync', 'statfsSync'] as const).map((name) => vi.spyOn(fs, name));
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+  vi.advanceTimersByTime(60_000);
+  expect(calls.map((call) => call.mock.calls.length)).toEqual([0, 5, 1]);
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+  expect(readdirSync(shipped).sort()[0]).toBe('000000000000003-0.scans');
+});
+
 test('a segment is synced to disk before it is kept', () => {
   const synced: string[] = [];
   vi.spyOn(fs, 'fsyncSync').mockImplementation((file) => void synced.push(fs.readFileSync(file, 'utf8')));

@@ -41,9 +41,13 @@ export interface ShippedSegments {
  * they are deleted at once.
  */
 export function keepShipped(folder: string, hours: number, logger: Logger): ShippedSegments {
+  /** The names of the kept segments, oldest first; undefined until the folder could be listed. */
+  let kept: string[] | undefined;
+
   function sweep(): void {
     try {
-      const early = removeOutdated(folder, Date.now() - hours * HOUR_MS);
+      kept ??= namesIn(folder);
+      const early = removeOutdated(folder, kept, Date.now() - hours * HOUR_MS);
       if (early > 0) logger.error({ segments: early }, 'shipped segments are deleted early: the disk is nearly full');
     } catch (error) {
       logger.error({ err: error }, 'shipped segments can’t be removed');
@@ -55,7 +59,10 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       sync(path);
       // Segments of two spools may have the same name.
-      renameSync(path, join(folder, `${basename(path, '.scans')}-${basename(dirname(path))}.scans`));
+      const name = `${basename(path, '.scans')}-${basename(dirname(path))}.scans`;
+      renameSync(path, join(folder, name));
+      // Nearly always at the end: an older one comes only from a spool that was published late.
+      kept?.splice(kept.findLastIndex((other) => other < name) + 1, 0, name);
     } catch (error) {
       // Its scans were published: a second copy must not fill the disk.
       logger.error({ err: error }, 'a shipped segment can’t be kept and is deleted');
@@ -76,19 +83,25 @@ export function keepShipped(folder: string, hours: number, logger: Logger): Ship
 
 /** The kept segments, oldest first; empty if there is no such folder. */
 export function shippedSegmentsIn(folder: string): ShippedSegment[] {
-  let names: string[];
+  return namesIn(folder).flatMap((name) => {
+    const path = join(folder, name);
+    // It may have been removed meanwhile.
+    const written = writtenAt(path);
+    return written === undefined ? [] : [{ path, written }];
+  });
+}
+
+function namesIn(folder: string): string[] {
   try {
-    names = readdirSync(folder);
+    return readdirSync(folder).sort();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-  return names.sort().flatMap((name) => {
-    const path = join(folder, name);
-    // It may have been removed meanwhile.
-    const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
-    return written === undefined ? [] : [{ path, written }];
-  });
+}
+
+function writtenAt(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
 /** Syncs a segment to disk: its last scans may not be there yet, and nothing else syncs it later. */
@@ -101,13 +114,18 @@ function sync(path: string): void {
   }
 }
 
-/** Returns how many segments were removed before their time. */
-function removeOutdated(folder: string, before: number): number {
+/**
+ * Removes the oldest of the segments in `names` until one may stay, and returns how many were removed before their time.
+ * There may be 60,000 for each worker, so those after it are not examined.
+ */
+function removeOutdated(folder: string, names: string[], before: number): number {
   let early = 0;
-  for (const { path, written } of shippedSegmentsIn(folder)) {
-    const isOutdated = written < before;
-    if (!isOutdated && !isNearlyFull(folder)) continue;
+  for (let [name] = names; name !== undefined; [name] = names) {
+    const path = join(folder, name);
+    const isOutdated = (writtenAt(path) ?? 0) < before;
+    if (!isOutdated && !isNearlyFull(folder)) break;
     rmSync(path, { force: true });
+    names.shift();
     if (!isOutdated) early++;
   }
   return early;
