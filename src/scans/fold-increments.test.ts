@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DAY_MS } from '../../common/contract/durations.ts';
@@ -129,6 +130,38 @@ test('increments are folded some thousands and a limited number of names at a ti
   await database.pool.query('drop trigger count_batch on scan_increments');
 });
 
+test('while another transaction is open, increments that were folded since it began are not read again and again', async () => {
+  const { url } = await freshDatabase();
+  const { pool, close } = await openDatabase(url, 1, entities);
+  const snapshot = new pg.Client({ connectionString: url });
+  await snapshot.connect();
+  onTestFinished(async () => {
+    await snapshot.end();
+    await close();
+  });
+  await snapshot.query('begin isolation level repeatable read; select from scan_increments');
+  const [{ accountId, codeId }] = newCodes(1) as [ScannedCode];
+  const read: number[] = [];
+  let last: string | undefined;
+  for (let round = 0; round < 8; round++) {
+    await pool.query(
+      `insert into scan_increments (account_id, code_id, day, scans)
+       select $1, $2, current_date, 1 from generate_series(1, 1000)`,
+      [accountId, codeId],
+    );
+    last = await foldIncrements(pool, last);
+    await pool.query('select pg_stat_force_next_flush()');
+    const { rows } = await pool.query<{ read: number }>(
+      `select idx_tup_read::integer as read from pg_stat_all_indexes where indexrelname = 'scan_increments_pkey'`,
+    );
+    read.push((rows[0]?.read ?? 0) - read.reduce((sum, each) => sum + each, 0));
+  }
+  expect(last).toBe('8000');
+  // Each one to list and one to delete.
+  expect(read).toEqual(Array(8).fill(2_000));
+  expect(await foldIncrements(pool, last)).toBeUndefined();
+});
+
 test('values are not folded into ever larger rows, and deleting them leaves none in any row', async () => {
   const [{ accountId, codeId }] = newCodes(1) as [ScannedCode];
   const foldReferrers = async (count: number) => {
@@ -174,7 +207,7 @@ test('deleting the scans of an account removes their values from every counter a
   await expectCleanAudit();
 });
 
-test('a recorder folds increments when it starts and after polls, and again after a failure', async () => {
+test('a recorder folds increments when it starts and after polls, late ones too, and again after a failure', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const [code] = newCodes(1) as [ScannedCode];
@@ -211,6 +244,14 @@ test('a recorder folds increments when it starts and after polls, and again afte
     })
     .toMatchObject([{ err: { message: 'refused' } }]);
   await database.pool.query('drop trigger refuse on scan_increments; drop function refuse');
+  await expectFolded();
+  // Of a transaction that was committed after later ones.
+  await database.pool.query(
+    `insert into scan_increments (id, account_id, code_id, day, scans) overriding system value values (1, $1, $2, $3, 0)`,
+    [code.accountId, code.codeId, new Date(now)],
+  );
+  const late = scanRecord(code, { at: now });
+  await consumed[0]?.handle([late], late.offset, TOPIC_ID);
   await expectFolded();
   await recorder.stop();
   await expectCleanAudit();

@@ -43,14 +43,14 @@ const INSERT_SUMS = `
  * Indexes: primary keys and scan_rollups_of_subject. A statement sees either an increment or the rows that it was
  * folded into. The size of a large value is known without reading it.
  */
-const fold = statement<{ more: boolean }>(
+const fold = statement<{ last: string | null; more: boolean }>(
   'scans_fold_increments',
   `with oldest as (
      select id, sum(cardinality(names)) over (order by id rows between unbounded preceding and 1 preceding) as before
-     from (select id, names from scan_increments order by id limit ${MAX_INCREMENTS}) listed
+     from (select id, names from scan_increments where id > $1 order by id limit ${MAX_INCREMENTS}) listed
    ), taken as (
      delete from scan_increments
-     where id <= (select max(id) from oldest where coalesce(before, 0) < ${MAX_NAMES})
+     where id > $1 and id <= (select max(id) from oldest where coalesce(before, 0) < ${MAX_NAMES})
      returning *
    ), shares as materialized (
      select share.*, account_id, names, counts
@@ -80,17 +80,26 @@ const fold = statement<{ more: boolean }>(
      union all
      select subject_id, days, start, account_id, scans, unique_scans, names, counts from merged
    ), folded as (${INSERT_SUMS})
-   select (select count(*) from taken) = ${MAX_INCREMENTS}
+   select (select max(id) from taken) as last,
+          (select count(*) from taken) = ${MAX_INCREMENTS}
           or (select sum(cardinality(names)) from taken) >= ${MAX_NAMES} as more`,
 );
 
 /**
- * Adds the increments that triggers have inserted to the counters of accounts and of weeks, and removes counters that
- * become zero. Reports read increments too, so their results do not depend on when this happens. Any number of
- * processes may call this at once; one of them at a time does the work.
+ * Adds the increments with an id greater than `after` to the counters of accounts and of weeks, removes counters that
+ * become zero, and returns the greatest id that was folded, if any. Reports read increments too, so their results do not
+ * depend on when this happens. Any number of processes may call this at once; one of them at a time does the work.
+ *
+ * With 0, all increments are folded. But as long as any transaction is open, such as a backup's, Postgres keeps the index
+ * entries of everything folded since it began, and reads them again. An increment may be committed after one with a
+ * greater id.
  */
-export async function foldIncrements(pool: Pool): Promise<void> {
-  while (await locked(pool, async (tx) => (await first(tx, fold))?.more ?? false));
+export async function foldIncrements(pool: Pool, after = '0'): Promise<string | undefined> {
+  for (let last: string | undefined; ; ) {
+    const folded = await locked(pool, (tx) => first(tx, fold, [last ?? after]));
+    last = folded?.last ?? last;
+    if (!folded?.more) return last;
+  }
 }
 
 /** Index: scan_rollups_of_subject. */

@@ -23,6 +23,8 @@ const SALTS_MS = 60_000;
  * increments of one counter are summed first; but reports read unfolded increments one by one.
  */
 const FOLD_MS = 10_000;
+/** One of so many folds takes all increments, the others only what follows those that this process has folded. */
+const FOLDS_A_ROUND = 6;
 
 /** Dependencies of the recorder. */
 export interface RecorderOptions extends PollHandlerOptions {
@@ -47,15 +49,20 @@ export function startRecorder(options: RecorderOptions): Subscription {
     makeSalts(pool, await postgresNow(pool)),
   );
   const waiting = observeWaitingRecords(options);
-  // True at first, because a recorder that died may have left increments. Later, an idle recorder queries nothing.
-  let unfolded = true;
+  // At first, because a recorder that died may have left increments, and after a poll. Later, an idle recorder queries nothing.
+  let foldsLeft = FOLDS_A_ROUND;
+  let folds = 0;
+  let folded = '0';
   const folding = periodically(FOLD_MS, 'folding the counters of scans', logger, async () => {
-    if (!unfolded) return;
-    unfolded = false;
-    await foldIncrements(pool).catch((error: unknown) => {
-      unfolded = true;
+    if (foldsLeft === 0) return;
+    foldsLeft--;
+    const all = folds++ % FOLDS_A_ROUND === 0;
+    try {
+      folded = (await foldIncrements(pool, all ? '0' : folded)) ?? folded;
+    } catch (error) {
+      foldsLeft = FOLDS_A_ROUND;
       throw error;
-    });
+    }
   });
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'recording scans failed; they stay in the log and are retried'),
@@ -66,7 +73,7 @@ export function startRecorder(options: RecorderOptions): Subscription {
     maxRecords: MAX_POLL_RECORDS,
     async handle(records, from, topicId) {
       await handle(records, from, topicId);
-      unfolded = true;
+      foldsLeft = FOLDS_A_ROUND;
     },
     onError: reportFailure,
   });
