@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import kafkajs from 'kafkajs';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { patchTimers } from './patch-kafkajs-timers.ts';
@@ -22,4 +23,21 @@ test.skipIf(brokers === null)('a connection to Kafka that has nothing to do arms
   timers.mockRestore();
   // Without the patch, some 890 per second.
   expect(armed).toBeLessThan(10);
+});
+
+test('a request waits only as long as the broker throttles, although the clock is set back meanwhile', () => {
+  patchTimers();
+  vi.useFakeTimers({ now: Date.UTC(2026, 10, 1, 12) });
+  onTestFinished(() => void vi.useRealTimers());
+  const RequestQueue = createRequire(import.meta.url)('kafkajs/src/network/requestQueue');
+  const logger = { debug: () => undefined };
+  const queue = new RequestQueue({ logger, maxInFlightRequests: null, requestTimeout: 30_000 });
+  queue.maybeThrottle(50);
+  vi.setSystemTime(Date.UTC(2026, 10, 1, 11));
+  const sendRequest = vi.fn();
+  queue.push({ entry: { correlationId: 1 }, expectResponse: true, sendRequest });
+  vi.advanceTimersByTime(49);
+  expect(sendRequest).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(sendRequest).toHaveBeenCalledTimes(1);
 });
