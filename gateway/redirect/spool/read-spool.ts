@@ -29,8 +29,8 @@ export interface Batch {
 }
 
 const READ_BYTES = 1024 * 1024;
-/** How long an unreadable segment is skipped before the next attempt, in ms. */
-const UNREADABLE_MS = 60_000;
+/** The time until the next attempt to read or to remove a segment, in ms. */
+const RETRY_MS = 60_000;
 
 /** Opens a spool for reading. `take` disposes of a completed segment; by default it is deleted. */
 export function readSpool(
@@ -48,19 +48,26 @@ export function readSpool(
   /** The sizes of sealed segments, which don't change any more. */
   const sizes = new Map<string, number>();
   let depth = 0;
-  /** Completed segments that can't be removed. */
-  const stuck = new Set<string>();
+  /** Completed segments that can't be removed, and when each is tried again. */
+  const stuck = new Map<string, number>();
   /** Unreadable segments, and when each is tried again: they don't block those after them. */
   const unreadable = new Map<string, number>();
 
   function isNext({ name }: Segment): boolean {
-    return !stuck.has(name) && (unreadable.get(name) ?? 0) <= performance.now();
+    return (unreadable.get(name) ?? 0) <= performance.now();
+  }
+
+  /** Whether all of a segment was acknowledged although it could not be removed, which is tried again now and then. */
+  function isCompleted(segment: Segment): boolean {
+    const retryAt = stuck.get(segment.name);
+    if (retryAt !== undefined && retryAt <= performance.now()) remove(segment);
+    return retryAt !== undefined;
   }
 
   function nextSegment(): Segment | undefined {
     const known = waiting.find(isNext);
     if (known) return known;
-    const segments = segmentsIn(folder);
+    const segments = segmentsIn(folder).filter((segment) => !isCompleted(segment));
     waiting = segments.filter(({ sealed }) => sealed);
     return segments.find(isNext);
   }
@@ -74,12 +81,12 @@ export function readSpool(
   }
 
   function remove(segment: Segment): void {
-    waiting.splice(waiting.indexOf(segment), 1);
     sizes.delete(segment.name);
     try {
       take(segment.path);
+      stuck.delete(segment.name);
     } catch (error) {
-      stuck.add(segment.name);
+      stuck.set(segment.name, performance.now() + RETRY_MS);
       logger.error({ err: error, segment: segment.path }, 'a shipped segment can’t be removed');
     }
   }
@@ -110,7 +117,7 @@ export function readSpool(
           waiting = [];
           // It was sealed, and so renamed, in the meantime.
           if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-          unreadable.set(segment.name, performance.now() + UNREADABLE_MS);
+          unreadable.set(segment.name, performance.now() + RETRY_MS);
           logger.error({ err: error, segment: segment.path }, 'a segment can’t be read; it is tried again in a minute');
           continue;
         }
@@ -124,8 +131,10 @@ export function readSpool(
           };
         }
         if (frames.read > 0) done += frames.read;
-        else if (segment.sealed) remove(segment);
-        else {
+        else if (segment.sealed) {
+          waiting.splice(waiting.indexOf(segment), 1);
+          remove(segment);
+        } else {
           caughtUp = Date.now();
           return undefined;
         }

@@ -130,6 +130,27 @@ test('a segment that is acknowledged but can’t be removed waits no more', asyn
   expect(reader.waitingSince()).toBeUndefined();
 });
 
+test('a segment that could not be removed is removed a minute later, and not returned again', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const spool = open();
+  await append(spool, 'one');
+  await spool.close(0);
+  const take = vi.fn((path: string) => rmSync(path));
+  take.mockImplementationOnce(() => {
+    throw new Error('it can’t be removed');
+  });
+  const reader = readSpool(folder, logger, take);
+  expect(takeAll(reader)).toEqual(['one']);
+  vi.advanceTimersByTime(59_999);
+  expect(takeAll(reader)).toEqual([]);
+  expect(segments()).toHaveLength(1);
+  vi.advanceTimersByTime(1);
+  expect(takeAll(reader)).toEqual([]);
+  expect(segments()).toEqual([]);
+  expect(take).toHaveBeenCalledTimes(2);
+});
+
 test('the spool of an ended process is removed from disk once it is acknowledged', async () => {
   await append(open(), 'a scan');
   sealOrphan(folder);
@@ -302,9 +323,12 @@ describe('a failing disk', () => {
     expect(lines.join('')).not.toContain('scans were lost');
 
     const losing = open(() => {}, logger);
-    await append(losing, 'two');
+    await append(losing, 'two', 'three');
+    await append(losing, 'four');
     await losing.close(0);
-    expect(lines.join('')).toContain('scans were lost');
+    expect(lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('scans were lost'))).toMatchObject([
+      { level: 50, scans: 3 },
+    ]);
   });
 
   test('fills 64 MiB of memory; further losses are reported', async () => {
