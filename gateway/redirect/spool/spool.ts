@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { onTicks } from '../../../common/runtime/ticks.ts';
 import { diskErrorName } from './disk-error.ts';
-import { frameBytes, writeFrame } from './frames.ts';
+import { frameBytes, readFrames, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
 import { newSegment, type Segment, sealedPath, sealSegment } from './segments.ts';
 
@@ -170,8 +170,9 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
       }
       stopMaintenance();
       if (held.bytes > 0 && !tryWriteAll(Buffer.alloc(0))) {
+        const frames = Buffer.concat(held.all());
         logger.error(
-          { bytes: held.bytes },
+          { scans: readFrames(frames, 'nothing').payloads.length, bytes: frames.length },
           'scans were lost: the process ends and they can be neither written to disk nor published',
         );
       }
