@@ -12,6 +12,7 @@ import {
   type TargetIncrement,
   type TotalIncrement,
   type ValueIncrement,
+  WITHOUT_HOST,
 } from './increments.ts';
 
 /** A table of counters: its columns and the statement that inserts rows or adds to those that exist. */
@@ -57,7 +58,7 @@ const TARGETS = counters<ScanTargetEntity>('scan_targets', ScanTargetEntity, [
 const TOTALS = counters<ScanTotalEntity>('scan_totals', ScanTotalEntity, ['code_id']);
 
 /**
- * Index: primary key, one lookup per referrer, and for one that is new to its day, a count of that day's referrers.
+ * Index: primary key, one lookup per referrer, and for one that is new to its day, a count of that day's hosts.
  */
 const findExcessReferrers = statement<{ index: number }>(
   'scans_find_excess_referrers',
@@ -70,13 +71,10 @@ const findExcessReferrers = statement<{ index: number }>(
      ) then false
      else ${REFERRERS_A_DAY} <= (
        select count(*) from scan_values v
-       where v.code_id = seen.code_id and v.day = seen.day and v.dimension = 'referrer'
+       where v.code_id = seen.code_id and v.day = seen.day and v.dimension = 'referrer' and v.value <> all($4::text[])
      )
    end`,
 );
-
-/** Values that stand for the absence of a host; the limit does not apply to them. */
-const WITHOUT_HOST = new Set(['direct', 'unknown', 'other']);
 
 /** Increments every counter, in the transaction that inserts the scans counted. */
 export async function incrementCounters(tx: PoolClient, increments: CounterIncrements): Promise<void> {
@@ -143,16 +141,15 @@ async function incrementValues(tx: PoolClient, increments: readonly ValueIncreme
   const excess =
     referrers.length === 0
       ? []
-      : await run(
-          tx,
-          findExcessReferrers,
-          columnArrays(
+      : await run(tx, findExcessReferrers, [
+          ...columnArrays(
             referrers,
             ({ codeId }) => codeId,
             ({ day }) => day,
             ({ value }) => value,
           ),
-        );
+          [...WITHOUT_HOST],
+        ]);
   const rows =
     excess.length === 0 ? increments : foldExcess(increments, new Set(excess.map(({ index }) => referrers[index])));
   await increment(tx, VALUES, rows.map(valueRow));

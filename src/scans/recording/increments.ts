@@ -4,11 +4,13 @@ import type { ScanTarget } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';
 
 /**
- * How many different referrers of one code and day are counted separately, within a poll and in total before a poll
+ * How many different hosts of referrers of one code and day are counted separately, within a poll and in total before a poll
  * adds more; the rest count as `other`. Anyone can invent a referrer: this bounds the cost of reading a code's
  * analytics.
  */
 export const REFERRERS_A_DAY = 200;
+/** Values that stand for the absence of a host: they are always counted, and the limit is one of hosts. */
+export const WITHOUT_HOST: ReadonlySet<string> = new Set(['direct', 'unknown', 'other']);
 
 /** Increment of a code's total. */
 export interface TotalIncrement {
@@ -143,11 +145,15 @@ function count(codeDay: CodeDay, scan: DerivedScan, unique: number): void {
   for (const dimension of DIMENSIONS) {
     const counts = values[dimension];
     const actual = scan[dimension];
-    const full = dimension === 'referrer' && counts.size >= REFERRERS_A_DAY && !counts.has(actual);
-    const value = full ? 'other' : actual;
+    const value = dimension === 'referrer' && isExcess(actual, counts) ? 'other' : actual;
     counts.set(value, (counts.get(value) ?? 0) + 1);
   }
   if (scan.target) countTarget(codeDay, scan, scan.target);
+}
+
+function isExcess(referrer: string, counts: ReadonlyMap<string, number>): boolean {
+  if (counts.size < REFERRERS_A_DAY || counts.has(referrer) || WITHOUT_HOST.has(referrer)) return false;
+  return counts.size - WITHOUT_HOST.intersection(counts).size >= REFERRERS_A_DAY;
 }
 
 function countTarget(codeDay: CodeDay, { codeId, accountId, day }: DerivedScan, target: ScanTarget): void {

@@ -452,6 +452,38 @@ test("a code's day has a bounded number of referrers; the rest counts as other",
   await expectCleanAudit();
 });
 
+test('scans without a referring host are counted as such, however many hosts are invented', async () => {
+  const scanned = newScannedCode();
+  const poll = (name: string) => {
+    const invented = Array.from({ length: 201 }, (_, index) => `${name}${index}.example`);
+    const hosts = [...invented, ...Array(5_000).fill(''), 'no host'];
+    return handle(hosts.map((referrerHost) => scanRecord(scanned, { referrerHost })));
+  };
+  const counts = async () => {
+    const { rows } = await database.pool.query(
+      `select value, scans::integer as scans from scan_values
+       where code_id = $1 and dimension = 'referrer' and value not like '%.example' order by scans desc`,
+      [scanned.codeId],
+    );
+    return rows.map(({ value, scans }) => [value, scans]);
+  };
+  await poll('a');
+  expect(await counts()).toEqual(
+    expect.arrayContaining([
+      ['direct', 5_000],
+      ['unknown', 1],
+      ['other', 1],
+    ]),
+  );
+  await poll('b');
+  expect(await counts()).toEqual([
+    ['direct', 10_000],
+    ['other', 202],
+    ['unknown', 2],
+  ]);
+  await expectCleanAudit();
+});
+
 test('counters agree with the rows for any scans', async () => {
   const codes = Array.from({ length: 3 }, newScannedCode);
   const fields = fc.record({
