@@ -17,4 +17,6 @@ export const LOCKS = {
   scanArchives: 5_172_029,
   /** One process at a time adds increments to the counters of accounts and weeks. */
   scanRollups: 5_172_032,
+  /** One process at a time finishes interrupted deletions of scans. */
+  scanDeletions: 5_172_033,
 } as const;

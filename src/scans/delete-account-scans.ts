@@ -1,7 +1,16 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
 import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
-import { first, type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import {
+  first,
+  promptStatement,
+  type Queryable,
+  run,
+  statement,
+  transaction,
+  withConnection,
+} from '../../common/postgres/sql.ts';
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
+import { LOCKS } from '../db/locks.ts';
 import { type Archive, archiveTable, lockArchives, SET_LOCK_TIMEOUT } from './archive/archive.ts';
 import { removeAccount } from './archive/archive-file.ts';
 import { foldIncrements, removeZeros } from './fold-increments.ts';
@@ -98,9 +107,26 @@ const listUnfinished = statement<{ account_id: string }>(
   'select account_id from scan_deletions where done_at is null or done_at < asked_at',
 );
 
-/** Finishes interrupted deletions, each as far as possible; then rejects with the first failure. */
+const lockDeletions = promptStatement<{ acquired: boolean }>(
+  'scans_lock_deletions',
+  'select pg_try_advisory_lock($1) as acquired',
+);
+
+/**
+ * Finishes interrupted deletions, each as far as possible; then rejects with the first failure. Does nothing while another
+ * process does it: two of them would delete the same scans and lock each other out.
+ */
 export async function finishDeletions(pool: Pool, folder: string): Promise<void> {
-  await attemptEach(await run(pool, listUnfinished), ({ account_id }) => finishDeletion(pool, folder, account_id));
+  await withConnection(pool, async ({ client, markBroken }) => {
+    if (!(await first(client, lockDeletions, [LOCKS.scanDeletions]))?.acquired) return;
+    try {
+      await attemptEach(await run(client, listUnfinished), ({ account_id }) =>
+        finishDeletion(pool, folder, account_id),
+      );
+    } finally {
+      await client.query(`select pg_advisory_unlock(${LOCKS.scanDeletions})`).catch(markBroken);
+    }
+  });
 }
 
 /**

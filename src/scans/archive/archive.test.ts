@@ -12,6 +12,7 @@ import { DAY_MS } from '../../../common/contract/durations.ts';
 import { RULES } from '../../../common/contract/user-agent.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { codeAnalytics } from '../../analytics/code-analytics.ts';
@@ -376,6 +377,29 @@ describe('deleting the scans of an account', () => {
     expect(archivedLines()).toHaveLength(5 + 3);
     await startAndStop();
     expect(archivedLines()).toHaveLength(3 + 3);
+  });
+
+  test('is finished by one process at a time, and others do not wait for it', async () => {
+    const deleted = newScannedCode();
+    await handle(scansOf(deleted, at(0), 2));
+    await requestDeletion(database.pool, deleted.accountId);
+    let finished: Promise<void> | undefined;
+    await transaction(database.pool, async (tx) => {
+      // The first one waits for this.
+      await tx.query('lock table scan_totals');
+      finished = finishDeletions(database.pool, folder);
+      await expect
+        .poll(async () => {
+          const { rows } = await database.pool.query(
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          );
+          return rows.length;
+        })
+        .toBe(1);
+      await finishDeletions(database.pool, folder);
+    });
+    await finished;
+    expect(await total(deleted)).toBe(0);
   });
 
   test.each(['damaged', 'empty'])('goes on with all that does not need an archive that is %s', async (state) => {
