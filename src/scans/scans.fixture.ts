@@ -42,11 +42,6 @@ export function scanRecord(
   return logRecord(scan.codeId, toBinary(ScanSchema, scan));
 }
 
-/** The record of a scan as an older gateway wrote it, with the data that the recorder derives the visitor from. */
-export function legacyRecord(scanned: ScannedCode, fields: ScanFields = {}): LogRecord {
-  return scanRecord(scanned, { visitor: new Uint8Array(), country: '', address: '81.2.69.142', ...fields });
-}
-
 /** The bytes of a visitor from a number. */
 export function visitor(number: number): Uint8Array {
   const bytes = Buffer.alloc(8);

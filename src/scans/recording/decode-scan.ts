@@ -25,7 +25,7 @@ export interface DecodedScan {
   readonly scannedAt: number;
   readonly userAgent: string;
   readonly purpose: string;
-  /** 64 bits; undefined when the record has none and none can be derived from its address any more. */
+  /** 64 bits; undefined when the record has none. */
   readonly visitor: bigint | undefined;
   /** Empty when unknown. */
   readonly country: string;
@@ -33,8 +33,6 @@ export interface DecodedScan {
   readonly referrerHost: string;
   /** Undefined if the code had no policy. */
   readonly target: ScanTarget | undefined;
-  /** What an older gateway sent about the visitor; undefined in all other records. */
-  readonly legacy: Pick<ScanFields, 'address' | 'referrer' | 'countryHint'> | undefined;
   /** Offset of its record in the log. */
   readonly offset: bigint;
 }
@@ -78,20 +76,17 @@ export function decodeScan({ value, offset }: LogRecord, now: number): DecodedSc
     return { undecodable: 'The visitor is not 8 bytes long.' };
   const target = targetOf(scan);
   if (target === null) return { undecodable: 'The target of the scan is out of range.' };
-  const id = uuidOf(scan.id);
-  const [visitor, legacy] = scan.visitor.length === 8 ? [bigintOf(scan.visitor), undefined] : [undefined, scan];
   return {
-    id,
+    id: uuidOf(scan.id),
     codeId,
     accountId,
     scannedAt,
     userAgent,
     purpose,
-    visitor,
+    visitor: scan.visitor.length === 0 ? undefined : bigintOf(scan.visitor),
     country,
     referrerHost,
     target,
-    legacy,
     offset,
   };
 }
@@ -104,7 +99,7 @@ function targetOf({ targetVersion, targetRule, targetVariant }: ScanFields): Sca
 }
 
 /** The 8 bytes of a visitor as Postgres's `bigint`. */
-export function bigintOf(bytes: Uint8Array): bigint {
+function bigintOf(bytes: Uint8Array): bigint {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).readBigInt64BE();
 }
 

@@ -9,7 +9,6 @@ import { ensureMonths } from '../partitions.ts';
 import { type DeadLetter, deadLetterPublisher } from './dead-letters.ts';
 import { type DecodedScan, decodeScan } from './decode-scan.ts';
 import { derive } from './derive.ts';
-import { legacyScanConverter } from './legacy-scans.ts';
 import { scanStageCounter } from './metrics.ts';
 import { type Poll, RecordsMissing, record } from './record.ts';
 import { firstSaltedDay } from './visitors.ts';
@@ -25,7 +24,6 @@ export interface PollHandlerOptions {
  * unavailable.
  */
 export function createPollHandler({ log, database: { pool }, logger }: PollHandlerOptions): ConsumeOptions['handle'] {
-  const convertLegacy = legacyScanConverter(pool);
   const existingMonths = new Set<string>();
   const countStages = scanStageCounter();
   const deadLetters = deadLetterPublisher(log, logger);
@@ -72,7 +70,7 @@ export function createPollHandler({ log, database: { pool }, logger }: PollHandl
     await deadLetters.publish(undecodable);
     await ensureMonthsOf(scans);
     const poll = {
-      scans: await convertLegacy(scans, now),
+      scans,
       deadLetters: undecodable.map(({ record }) => record),
       now,
       partition: records.at(-1)?.partition ?? 0,

@@ -5,7 +5,6 @@ import { parse } from 'uuid';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { DAY_MS } from '../../../common/contract/durations.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
-import { visitorOf } from '../../../common/contract/visitor.ts';
 import { openKafkaLog } from '../../../common/log/kafka.ts';
 import { type ConsumeOptions, type LogRecord, ReadAgain } from '../../../common/log/log.ts';
 import { prefixed } from '../../../common/log/prefixed.ts';
@@ -20,9 +19,7 @@ import { auditScans } from '../ledger/audit-scans.ts';
 import { monthAfter, monthOf } from '../partitions.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import {
-  IPHONE,
   inMemoryLog,
-  legacyRecord,
   logRecord,
   newScannedCode,
   pollHandler,
@@ -31,7 +28,6 @@ import {
   visitor,
 } from '../scans.fixture.ts';
 import { startRecorder } from './recorder.ts';
-import { makeSalts, readSalt } from './visitors.ts';
 
 const logger = pino({ level: 'silent' });
 let url: string;
@@ -261,45 +257,11 @@ test('an invalid country or referrer is unknown, and the scan counts', async () 
   ]);
 });
 
-describe('records from older gateways', () => {
-  test('get their visitor from address and user agent, the same as current gateways derive', async () => {
-    const scanned = newScannedCode();
-    await makeSalts(database.pool, Date.now());
-    const salt = await readSalt(database.pool, dayOf(Date.now()));
-    const same = Buffer.from(visitorOf(salt ?? '', '81.2.69.142', IPHONE), 'hex');
-    await handle([
-      legacyRecord(scanned),
-      scanRecord(scanned, { visitor: same }),
-      legacyRecord(scanned, { address: '81.2.69.143' }),
-      legacyRecord(scanned, { userAgent: 'another' }),
-    ]);
-    await handle([legacyRecord(scanned)]);
-    expect(await uniqueScans(scanned)).toBe(3);
-    await expectCleanAudit();
-  });
-
-  test('get their country from hint or address and the host of their referrer; the address is not stored', async () => {
-    const scanned = newScannedCode();
-    const now = Date.now();
-    await handle([
-      legacyRecord(scanned, { at: now - 2, referrer: 'https://www.example.org/path?query' }),
-      legacyRecord(scanned, { at: now - 1, countryHint: 'de' }),
-      legacyRecord(scanned, { at: now, address: 'nowhere', referrer: 'http://[', countryHint: '??' }),
-    ]);
-    const rows = await rowsOf(scanned);
-    expect(rows).toMatchObject([
-      { country: 'GB', referrer: 'example.org' },
-      { country: 'DE', referrer: 'direct' },
-      { country: 'unknown', referrer: 'unknown' },
-    ]);
-    expect(JSON.stringify(rows)).not.toMatch(/81\.2\.69|query/);
-  });
-
-  test('count as visitors of their own once their day has no salt', async () => {
-    const scanned = newScannedCode();
-    await handle([1, 2].map((ms) => legacyRecord(scanned, { at: Date.now() - 2 * DAY_MS + ms })));
-    expect(await uniqueScans(scanned)).toBe(2);
-  });
+test('scans without a visitor count as visitors of their own', async () => {
+  const scanned = newScannedCode();
+  await handle([1, 2].map(() => scanRecord(scanned, { visitor: new Uint8Array() })));
+  expect(await uniqueScans(scanned)).toBe(2);
+  await expectCleanAudit();
 });
 
 test('records that cannot be decoded become dead letters with a reason, and the rest is recorded', async () => {
@@ -309,7 +271,12 @@ test('records that cannot be decoded become dead letters with a reason, and the 
     logRecord('k', null),
     logRecord('k', Buffer.from('no protobuf')),
     scanRecord(scanned, { id: Buffer.alloc(3) }),
-    legacyRecord(scanned, { codeId: 'qr_nonsense', referrer: 'https://example.org/?q', language: 'de' }),
+    scanRecord(scanned, {
+      codeId: 'qr_nonsense',
+      address: '81.2.69.142',
+      referrer: 'https://example.org/?q',
+      language: 'de',
+    }),
     scanRecord(scanned, { visitor: Buffer.alloc(7) }),
     scanRecord(scanned, { accountId: '' }),
     scanRecord(scanned, { at: Date.UTC(1999, 0, 1) }),
@@ -491,9 +458,6 @@ test('counters agree with the rows for any scans', async () => {
     at: fc.integer({ min: Date.now() - 5 * DAY_MS, max: Date.now() }),
     userAgent: fc.oneof(fc.constantFrom('', 'curl/8.0', 'WhatsApp/2.23'), fc.string()),
     visitor: fc.constantFrom(new Uint8Array(), ...[1, 2, 3].map(visitor)),
-    address: fc.oneof(fc.ipV4(), fc.ipV6(), fc.string()),
-    referrer: fc.oneof(fc.webUrl(), fc.string()),
-    countryHint: fc.string({ maxLength: 2 }),
     country: fc.oneof(fc.constantFrom('DE', 'FR'), fc.string({ maxLength: 2 })),
     referrerHost: fc.oneof(fc.domain(), fc.string()),
     purpose: fc.constantFrom('', 'prefetch', 'prefetch;prerender'),

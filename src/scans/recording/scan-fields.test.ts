@@ -13,13 +13,10 @@ function expected(bytes: Uint8Array) {
   } catch {
     return undefined;
   }
-  const { codeId, accountId, userAgent, purpose, country, referrerHost, referrer, address, countryHint } = scan;
+  const { codeId, accountId, userAgent, purpose, country, referrerHost } = scan;
   const scannedAt = scan.scannedAt ? timestampMs(scan.scannedAt) : Number.NaN;
   const [id, visitor] = [[...scan.id], [...scan.visitor]];
-  return {
-    ...{ id, codeId, accountId, scannedAt, userAgent, purpose, visitor, country, referrerHost },
-    ...{ referrer, address, countryHint },
-  };
+  return { id, codeId, accountId, scannedAt, userAgent, purpose, visitor, country, referrerHost };
 }
 
 function expectSameResult(bytes: Uint8Array): void {

@@ -11,7 +11,7 @@ export interface ScanFields {
   scannedAt: number;
   userAgent: string;
   purpose: string;
-  /** 8 bytes; empty in records that have an address instead. */
+  /** 8 bytes; empty when absent. */
   visitor: Uint8Array;
   country: string;
   referrerHost: string;
@@ -19,10 +19,6 @@ export interface ScanFields {
   targetVersion: number;
   targetRule: number;
   targetVariant: string;
-  // Only in records from older gateways.
-  referrer: string;
-  address: string;
-  countryHint: string;
 }
 
 /**
@@ -69,17 +65,8 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
       case 6:
         fields.userAgent = bytes.toString('utf8', at, end);
         break;
-      case 7:
-        fields.referrer = bytes.toString('utf8', at, end);
-        break;
-      case 8:
-        fields.address = bytes.toString('utf8', at, end);
-        break;
       case 10:
         fields.purpose = bytes.toString('utf8', at, end);
-        break;
-      case 11:
-        fields.countryHint = bytes.toString('utf8', at, end);
         break;
       case 13:
         fields.visitor = bytes.subarray(at, end);
@@ -96,16 +83,13 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
   }
   // A replacement character may stand for invalid UTF-8: only protobuf can tell whether the record contained one
   // itself.
-  const { userAgent, purpose, country, referrerHost, targetVariant, referrer, address, countryHint } = fields;
+  const { userAgent, purpose, country, referrerHost, targetVariant } = fields;
   const invalid =
     hasReplacement(userAgent) ||
     hasReplacement(purpose) ||
     hasReplacement(country) ||
     hasReplacement(referrerHost) ||
-    hasReplacement(targetVariant) ||
-    hasReplacement(referrer) ||
-    hasReplacement(address) ||
-    hasReplacement(countryHint);
+    hasReplacement(targetVariant);
   return invalid || Number.isNaN(fields.scannedAt) ? undefined : fields;
 }
 
@@ -162,8 +146,8 @@ function readTimestamp(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Removes from a record's value what an older gateway sent about the visitor: dead letters are kept for months. Null
- * when the bytes are not a scan, because an address may be anywhere in them.
+ * Removes from a record's value what could identify the visitor, which no gateway writes: dead letters are kept for months.
+ * Null when the bytes are not a scan, because an address may be anywhere in them.
  */
 export function withoutVisitorData(value: Uint8Array): Uint8Array | null {
   try {
@@ -200,8 +184,5 @@ function emptyFields(): ScanFields {
     targetVersion: 0,
     targetRule: 0,
     targetVariant: '',
-    referrer: '',
-    address: '',
-    countryHint: '',
   };
 }

@@ -14,11 +14,6 @@ const proposeSalt = promptStatement(
   'scans_propose_salt',
   'insert into visitor_salts (day, salt) values ($1, $2) on conflict do nothing',
 );
-/** Index: primary key. */
-const findSalt = promptStatement<{ salt: string }>(
-  'scans_find_salt',
-  `select encode(salt, 'hex') as salt from visitor_salts where day = $1`,
-);
 const deleteSalts = statement('scans_delete_salts', 'delete from visitor_salts where day < $1');
 
 /** Index: primary key, whose first column is the day. */
@@ -45,11 +40,6 @@ export async function makeSalts(pool: Pool, now: number): Promise<void> {
   for (const day of [dayOf(now), dayOf(now + DAY_MS)]) await run(pool, proposeSalt, [day, randomBytes(32)]);
 }
 
-/** The salt of a day, 64 hexadecimal digits; undefined when it does not exist. */
-export async function readSalt(pool: Pool, day: string): Promise<string | undefined> {
-  return (await first(pool, findSalt, [day]))?.salt;
-}
-
 /** Destroys the salts of past days and deletes those days' visitors: no visitor can be recognised any more. */
 export async function destroySalts(pool: Pool, now: number): Promise<void> {
   const oldest = firstSaltedDay(now);
@@ -63,7 +53,7 @@ export async function destroySalts(pool: Pool, now: number): Promise<void> {
 }
 
 /**
- * The visitor of a scan that arrived after its day's salt was destroyed: it cannot be matched with other scans, so it
+ * The visitor of a scan that has none, or arrived after its day's salt was destroyed: it cannot be matched with other scans, so it
  * counts as a visitor of its own, taken from the random end of the scan's id (a UUID).
  */
 export function unmatchedVisitor(scanId: string): bigint {

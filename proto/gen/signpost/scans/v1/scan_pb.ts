@@ -66,7 +66,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   userAgent: string;
 
   /**
-   * `Referer`, only in records of older gateways, which did not derive `referrer_host`.
+   * Not written since 1.0.0, and ignored.
    *
    * @generated from field: string referrer = 7 [deprecated = true];
    * @deprecated
@@ -74,8 +74,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   referrer: string;
 
   /**
-   * The visitor's address, only in records of older gateways, which did not derive `visitor` and `country`. The
-   * recorder derives them from it and never stores it.
+   * Not written since 1.0.0, and ignored.
    *
    * @generated from field: string address = 8 [deprecated = true];
    * @deprecated
@@ -83,7 +82,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   address: string;
 
   /**
-   * `Accept-Language`, only in records of those older gateways. Unused.
+   * Not written since 1.0.0, and ignored.
    *
    * @generated from field: string language = 9 [deprecated = true];
    * @deprecated
@@ -98,7 +97,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
   purpose: string;
 
   /**
-   * ISO 3166 alpha-2 from a trusted proxy, only in records of older gateways, which did not derive `country`.
+   * Not written since 1.0.0, and ignored.
    *
    * @generated from field: string country_hint = 11 [deprecated = true];
    * @deprecated

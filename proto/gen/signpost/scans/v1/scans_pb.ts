@@ -65,8 +65,9 @@ export type AuditScansResponse = Message<"signpost.scans.v1.AuditScansResponse">
   spooled: bigint;
 
   /**
-   * Records that gateways sent to the log. Exceeds `spooled` if the log's acknowledgement got lost and a gateway sent
-   * records again.
+   * Records that gateways sent to the log: an estimate. A gateway that restarts sends its last records again and counts
+   * them again, as `scans reship` does; records that it sends again because the log did not acknowledge them count once.
+   * To find lost scans, compare `answered` with `recorded` and `waiting`.
    *
    * @generated from field: int64 published = 3;
    */
