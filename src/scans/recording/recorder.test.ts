@@ -16,7 +16,7 @@ import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { dayOf } from '../days.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
-import { monthAfter, monthOf } from '../partitions.ts';
+import { monthAfter, monthOf, partitionOf } from '../partitions.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import {
   inMemoryLog,
@@ -471,6 +471,21 @@ test('counters agree with the rows for any scans', async () => {
     }),
     { numRuns: 25 },
   );
+});
+
+test('an upkeep that can’t create a partition still destroys past salts', async () => {
+  const fresh = await openDatabase((await freshDatabase()).url, 4, entities);
+  onTestFinished(() => fresh.close());
+  const { lines, logger } = recordingLogger();
+  const partition = partitionOf(monthAfter(monthOf(Date.now())));
+  await fresh.pool.query(`drop table if exists ${partition}; create table ${partition} ()`);
+  await fresh.pool.query(`insert into visitor_salts (day, salt) values (current_date - 2, '')`);
+  await startRecorder({ log, database: fresh, logger }).stop();
+  const { rows } = await fresh.pool.query('select day - current_date as from_now from visitor_salts order by day');
+  expect(rows).toEqual([{ from_now: 0 }, { from_now: 1 }]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 40, msg: 'upkeep of the scans failed; it is tried again later', err: { code: '42P07' } },
+  ]);
 });
 
 test('a recorder creates partitions and salts, destroys past salts, joins its group, and stops', async () => {

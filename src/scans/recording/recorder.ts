@@ -90,16 +90,17 @@ export function startRecorder(options: RecorderOptions): Subscription {
 
 /**
  * Once an hour: creates next month's partition, destroys the salts of past days, finishes interrupted deletions, and
- * archives. Any number of processes may do this at once.
+ * archives, each also if another one fails. Any number of processes may do this at once.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
   return hourly('upkeep of the scans', logger, async () => {
     const now = await postgresNow(pool);
     const month = monthOf(now);
-    await ensureMonths(pool, [month, monthAfter(month)]);
-    await destroySalts(pool, now);
-    if (!archive) return;
-    const steps = [() => finishDeletions(pool, archive.folder), () => archiveMonths(pool, archive, now)];
+    const steps = [
+      () => ensureMonths(pool, [month, monthAfter(month)]),
+      () => destroySalts(pool, now),
+      ...(archive ? [() => finishDeletions(pool, archive.folder), () => archiveMonths(pool, archive, now)] : []),
+    ];
     await attemptEach(steps, (step) => step());
   });
 }
