@@ -21,10 +21,10 @@ export interface LedgerEntry {
 export interface DayEntry {
   /** `YYYY-MM-DD`. */
   readonly day: string;
-  readonly recorded?: number;
-  readonly duplicates?: number;
-  readonly deadLettered?: number;
-  readonly deleted?: number;
+  readonly recorded: number;
+  readonly duplicates: number;
+  readonly deadLettered: number;
+  readonly deleted: number;
 }
 
 /** The ledger of a window: how many scans reached each stage. */
@@ -33,10 +33,7 @@ export interface Ledger {
   readonly answered: number;
   /** Answered scans that were written to a spool on disk or in memory. */
   readonly spooled: number;
-  /**
-   * Records sent to the log; exceeds `answered` when a gateway had to resend because it did not learn whether the log
-   * had them.
-   */
+  /** Records sent to the log, an estimate: a gateway that restarts counts the last ones again. */
   readonly published: number;
   /** Inserted and counted. */
   readonly recorded: number;
@@ -48,9 +45,19 @@ export interface Ledger {
   readonly deleted: number;
 }
 
-/** Index: primary key; the updated column is in no index. */
-const lock = statement<{ position: string; topic_id: string | null }>(
+interface Position {
+  readonly position: string;
+  readonly topic_id: string | null;
+}
+
+/** Index: primary key. */
+const lock = statement<Position>(
   'scans_lock_position',
+  'select position, topic_id from scan_positions where partition = $1 for update',
+);
+/** Index: primary key; the updated column is in no index. */
+const insertAndLock = statement<Position>(
+  'scans_insert_position',
   `insert into scan_positions as p (partition, position) values ($1, 0)
    on conflict (partition) do update set position = p.position
    returning position, topic_id`,
@@ -60,8 +67,7 @@ const lock = statement<{ position: string; topic_id: string | null }>(
 const enterDays = statement(
   'scans_enter_ledger',
   `with advanced as (
-     insert into scan_positions (partition, position, topic_id) values ($1, $2, $8)
-     on conflict (partition) do update set position = excluded.position, topic_id = excluded.topic_id
+     update scan_positions set position = $2, topic_id = $8 where partition = $1
    )
    insert into scan_ledger as l (partition, day, recorded, duplicates, dead_lettered, deleted)
    select $1, * from unnest($3::date[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -89,17 +95,17 @@ const enterGateways = statement(
  * until it ends.
  */
 export async function lockPosition(tx: PoolClient, partition: number, topicId: string): Promise<bigint | undefined> {
-  const row = await first(tx, lock, [partition]);
+  const row = (await first(tx, lock, [partition])) ?? (await first(tx, insertAndLock, [partition]));
   if (!row || row.position === '0') return undefined;
   return positionIn(topicId, row);
 }
 
 /** The position of a partition of the topic; the row of an earlier version does not say to which one it belongs. */
-function positionIn(topicId: string, { position, topic_id }: { position: string; topic_id: string | null }): bigint {
+function positionIn(topicId: string, { position, topic_id }: Position): bigint {
   return (topic_id ?? topicId) === topicId ? BigInt(position) : 0n;
 }
 
-/** Adds an entry to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
+/** Adds an entry, whose position is locked, to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
 export async function writeEntry(on: Queryable, entry: LedgerEntry): Promise<void> {
   const { partition, topicId, position, days, gateways } = entry;
   await run(on, enterDays, [
@@ -108,10 +114,10 @@ export async function writeEntry(on: Queryable, entry: LedgerEntry): Promise<voi
     ...columnArrays(
       [...days].sort((a, b) => (a.day < b.day ? -1 : 1)),
       ({ day }) => day,
-      ({ recorded = 0 }) => recorded,
-      ({ duplicates = 0 }) => duplicates,
-      ({ deadLettered = 0 }) => deadLettered,
-      ({ deleted = 0 }) => deleted,
+      ({ recorded }) => recorded,
+      ({ duplicates }) => duplicates,
+      ({ deadLettered }) => deadLettered,
+      ({ deleted }) => deleted,
     ),
     topicId,
   ]);
@@ -151,7 +157,7 @@ export async function readLedger(on: Queryable, { from, to }: { from: number; to
 }
 
 /** The whole table: one row per partition. */
-const listPositions = statement<{ partition: number; position: string; topic_id: string | null }>(
+const listPositions = statement<Position & { readonly partition: number }>(
   'scans_list_positions',
   'select partition, position, topic_id from scan_positions',
 );

@@ -15,7 +15,7 @@ export function scanStageCounter(): (days: readonly DayEntry[]) => void {
   // Prometheus counts an increase only of series that exist.
   for (const stage of ['recorded', 'duplicate', 'dead_lettered']) scans.add(0, { 'signpost.scan.stage': stage });
   return (days) => {
-    for (const { recorded = 0, duplicates = 0, deadLettered = 0 } of days) {
+    for (const { recorded, duplicates, deadLettered } of days) {
       if (recorded > 0) scans.add(recorded, { 'signpost.scan.stage': 'recorded' });
       if (duplicates > 0) scans.add(duplicates, { 'signpost.scan.stage': 'duplicate' });
       if (deadLettered > 0) scans.add(deadLettered, { 'signpost.scan.stage': 'dead_lettered' });
