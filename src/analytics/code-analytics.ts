@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../common/contract/durations.ts';
 import { clamp, PERIOD_DAYS } from '../../common/contract/ranges.ts';
-import type { Database } from '../db/database.ts';
+import type { Queryable } from '../../common/postgres/sql.ts';
 import { dayOf } from '../scans/days.ts';
 import { oneCode } from '../scans/reports/code-selection.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
@@ -16,14 +16,12 @@ export function periodOf(requested: number | undefined): number {
  * few hundred per day. `now` is in ms since 1970. Source: docs/contract.md, "Analytics".
  */
 export async function codeAnalytics(
-  { pool }: Database,
+  on: Queryable,
   { accountId, codeId, period, now }: { accountId: string; codeId: string; period: number; now: number },
 ) {
   const from = now - (period - 1) * DAY_MS;
-  const [totals, figures] = await Promise.all([
-    scanCounts(pool, accountId, [codeId]),
-    figuresOf(pool, { accountId, codes: oneCode(codeId), from, to: now }, 'days'),
-  ]);
+  const totals = await scanCounts(on, accountId, [codeId]);
+  const figures = await figuresOf(on, { accountId, codes: oneCode(codeId), from, to: now }, 'days');
   return {
     totalScans: BigInt(totals.get(codeId) ?? 0),
     period,

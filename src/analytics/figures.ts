@@ -12,11 +12,9 @@ export async function figuresOf(
   by: 'days' | 'hours',
 ): Promise<MessageInitShape<typeof FiguresSchema>> {
   const brokenDownBy = isWholeDays(query) ? 'days' : by;
-  const [intervals, breakdowns, targets] = await Promise.all([
-    by === 'days' ? dayFigures(on, query) : hourFigures(on, query),
-    brokenDownBy === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query),
-    query.codes?.name === 'code' ? targetShares(on, query.codes.id, query, brokenDownBy) : [],
-  ]);
+  const intervals = await (by === 'days' ? dayFigures(on, query) : hourFigures(on, query));
+  const breakdowns = await (brokenDownBy === 'days' ? dayBreakdowns(on, query) : hourBreakdowns(on, query));
+  const targets = query.codes?.name === 'code' ? await targetShares(on, query.codes.id, query, brokenDownBy) : [];
   return {
     scans: intervals.reduce((sum, { scans }) => sum + scans, 0n),
     uniqueScans: intervals.reduce((sum, { unique }) => sum + unique, 0n),

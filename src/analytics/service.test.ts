@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
-import type { Queryable } from '../../common/postgres/sql.ts';
+import { transaction } from '../../common/postgres/sql.ts';
 import { lastDays } from '../../dashboard/app/routes/overview/windows.ts';
 import {
   AnalyticsService,
@@ -63,6 +63,18 @@ function sum(entries: readonly Share[]): bigint {
 function expectCompleteBreakdowns(figures: Figures | undefined): void {
   const { scans, countries, devices, operatingSystems, browsers, referrers } = figures as Figures;
   for (const entries of [countries, devices, operatingSystems, browsers, referrers]) expect(sum(entries)).toBe(scans);
+}
+
+/** Does something right before the next statement of this name. */
+function beforeStatement(name: string, work: () => Promise<unknown>): void {
+  const { prototype } = pg.Client;
+  const query: (...given: unknown[]) => unknown = prototype.query;
+  // With callbacks and streams, too, which must be passed on at once.
+  const spy = vi.spyOn(prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
+    if ((given[0] as { name?: string }).name !== name) return query.apply(this, given);
+    spy.mockRestore();
+    return work().then(() => query.apply(this, given));
+  });
 }
 
 test('a code that was never scanned has zeros for every day and empty breakdowns', async () => {
@@ -322,6 +334,47 @@ test('a report covers a code, a group of codes or the whole account, and never a
   ]);
 });
 
+test('all figures of a report are of one moment', async () => {
+  const code = await newCode();
+  const at = Date.now();
+  await record([scanRecord(code, { at })]);
+  const client = clientOf(code.accountId);
+  const window = { from: timestampFromMs(at - DAY_MS), to: timestampFromMs(at) };
+  const scope = { case: 'codeId', value: idOf(code) } as const;
+  for (const [index, granularity] of [Granularity.DAY, Granularity.HOUR].entries()) {
+    beforeStatement(index === 0 ? 'scans_read_values_code' : 'scans_read_values_by_hour_code', () =>
+      record([scanRecord(code, { at })]),
+    );
+    const { figures } = await client.getScanReport({ ...window, scope, granularity });
+    expect(figures?.scans).toBe(BigInt(index + 1));
+    expectCompleteBreakdowns(figures);
+  }
+});
+
+test('a report ends, also in Postgres, when its caller has gone', async () => {
+  const code = await newCode();
+  const window = { from: timestampFromMs(Date.now() - DAY_MS), to: timestampFromMs(Date.now()) };
+  const inPostgres = async () => {
+    const { rows } = await database.pool.query(
+      `select from pg_stat_activity where datname = current_database() and state = 'active' and wait_event_type = 'Lock'`,
+    );
+    return rows.length;
+  };
+  await transaction(database.pool, async (tx) => {
+    // Reports wait for these.
+    await tx.query('lock table scan_days, scan_rollups, scan_totals');
+    for (const call of ['getScanReport', 'listTopCodes', 'getCodeAnalytics'] as const) {
+      const caller = new AbortController();
+      const request = call === 'getCodeAnalytics' ? { id: idOf(code) } : window;
+      const report = clientOf(code.accountId)[call](request, { signal: caller.signal });
+      await expect.poll(inPostgres).toBeGreaterThan(0);
+      caller.abort();
+      await expect(report).rejects.toThrow('aborted');
+      await expect.poll(inPostgres, { timeout: 10_000 }).toBe(0);
+    }
+  });
+}, 60_000);
+
 test('windows that are too long or reversed are rejected', async () => {
   const client = clientOf(newUuid());
   const outcome = (days: number, granularity: Granularity) =>
@@ -399,15 +452,9 @@ test('an archived month can be reported by whole days; its partial days and sing
   const day = Math.floor(noon / DAY_MS) * DAY_MS;
   const before = await report(day, day + DAY_MS - 1);
   expect(before.figures).toMatchObject({ scans: 2n });
-  const pool: Queryable = database.pool;
-  const query = pool.query.bind(pool);
-  const archivesFirst = vi.spyOn(pool, 'query').mockImplementation(async (prepared) => {
-    if (prepared.name === 'scans_read_values_by_hour_code') {
-      archivesFirst.mockRestore();
-      await archiveMonths(database.pool, { hotMonths: 1, to: 'table', folder: '' }, Date.now());
-    }
-    return query(prepared);
-  });
+  beforeStatement('scans_read_values_by_hour_code', () =>
+    archiveMonths(database.pool, { hotMonths: 1, to: 'table', folder: '' }, Date.now()),
+  );
   expect(await report(day, noon).catch(readFailure)).toMatchObject({ reason: 'INVALID_FIELD' });
   expect(await report(day, day + DAY_MS - 1)).toEqual(before);
   for (const [from, to] of [

@@ -14,6 +14,7 @@ import { accountOf } from '../access/caller.ts';
 import { batchExists, CODES_OF_BATCH } from '../batches/batch-lookups.ts';
 import { CODES_IN_FOLDER, codeExists, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
+import { inSnapshot } from '../db/snapshot.ts';
 import { archivesOf } from '../scans/archive/archive.ts';
 import { type CodeSelection, oneCode } from '../scans/reports/code-selection.ts';
 import { readScanPages, type StoredScan } from '../scans/reports/scan-pages.ts';
@@ -34,7 +35,8 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
     async getCodeAnalytics({ id, period }, context) {
       const accountId = accountOf(context).id;
       const codeId = await liveCode(pool, accountId, id);
-      const analytics = await codeAnalytics(database, { accountId, codeId, period: periodOf(period), now: Date.now() });
+      const query = { accountId, codeId, period: periodOf(period), now: Date.now() };
+      const analytics = await inSnapshot(pool, context.signal, (tx) => codeAnalytics(tx, query));
       return { id, ...analytics };
     },
 
@@ -46,16 +48,16 @@ export function analyticsService(database: Database): ServiceImpl<typeof Analyti
         : alignWindow(parseWindow(request), DAY_MS, REPORT_DAYS, '1,100 days');
       const codes = await selectionOf(pool, accountId, scope);
       const query = { accountId, ...window, ...(codes && { codes }) };
-      const figures = await figuresOf(pool, query, byHour ? 'hours' : 'days');
-      // After the figures, which may lack scans of a month that was archived before.
+      const figures = await inSnapshot(pool, context.signal, (tx) => figuresOf(tx, query, byHour ? 'hours' : 'days'));
+      // After the figures and not in their snapshot: they may lack scans of a month that was archived before.
       if (byHour) await expectWholeDays(pool, window);
       return { figures };
     },
 
     async listTopCodes({ limit, ...request }, context) {
       const accountId = accountOf(context).id;
-      const cappedLimit = clamp(limit, PAGE_LIMIT);
-      const top = await topCodes(pool, accountId, { ...parseWindow(request), limit: cappedLimit });
+      const query = { ...parseWindow(request), limit: clamp(limit, PAGE_LIMIT) };
+      const top = await inSnapshot(pool, context.signal, (tx) => topCodes(tx, accountId, query));
       const titles = await codeTitles(
         pool,
         accountId,

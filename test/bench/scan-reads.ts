@@ -18,6 +18,7 @@ import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
 import { figuresOf } from '../../src/analytics/figures.ts';
 import { listCodes } from '../../src/codes/list/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { inSnapshot } from '../../src/db/snapshot.ts';
 import { entities } from '../../src/entities.ts';
 import { topCodes } from '../../src/scans/reports/top-codes.ts';
 import { resetBurstLimits } from './burst-limits.ts';
@@ -87,7 +88,10 @@ try {
       if (status !== 200) throw new Error(`${path} answered ${status}`);
     };
   const analytics = (account: SeededAccount, codeId: string): Reads => ({
-    core: () => codeAnalytics(database, { accountId: account.id, codeId, period: 30, now: Date.now() }),
+    core: () =>
+      inSnapshot(pool, undefined, (tx) =>
+        codeAnalytics(tx, { accountId: account.id, codeId, period: 30, now: Date.now() }),
+      ),
     rest: rest(`/qr-codes/${encodeId('qr', codeId)}/analytics`, account),
   });
   const page = (account: SeededAccount): Reads => ({
@@ -110,8 +114,8 @@ try {
   }
   const window = { from: Date.now() - (LARGE.days - 1) * DAY_MS, to: Date.now() };
   const [report, top] = await inTurn(
-    () => figuresOf(pool, { accountId: large.id, ...window }, 'days'),
-    () => topCodes(pool, large.id, { ...window, limit: 25 }),
+    () => inSnapshot(pool, undefined, (tx) => figuresOf(tx, { accountId: large.id, ...window }, 'days')),
+    () => inSnapshot(pool, undefined, (tx) => topCodes(tx, large.id, { ...window, limit: 25 })),
   );
   const what = `an account of ${LARGE.codes} codes over ${LARGE.days} days`;
   console.log(

@@ -12,7 +12,6 @@ import { SCANS, TOPICS } from '../../common/log/topics.ts';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
-import { dayOf } from '../../src/scans/days.ts';
 import { destroySalts, makeSalts } from '../../src/scans/recording/visitors.ts';
 import { killWithChildren, scanUrl } from '../faults/readers.ts';
 import { afterFile } from '../harness/after-file.ts';

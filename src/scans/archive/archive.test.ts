@@ -68,7 +68,7 @@ async function total({ accountId, codeId }: ScannedCode): Promise<number> {
 }
 
 async function figures({ accountId, codeId }: ScannedCode, time: number) {
-  const { figures } = await codeAnalytics(database, { accountId, codeId, period: 30, now: time + 2 * DAY_MS });
+  const { figures } = await codeAnalytics(database.pool, { accountId, codeId, period: 30, now: time + 2 * DAY_MS });
   return figures;
 }
 

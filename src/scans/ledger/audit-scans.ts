@@ -1,12 +1,6 @@
-import {
-  breakOff,
-  type Connection,
-  run,
-  statement,
-  transaction,
-  withConnection,
-} from '../../../common/postgres/sql.ts';
+import { run, statement } from '../../../common/postgres/sql.ts';
 import type { Database } from '../../db/database.ts';
+import { inSnapshot } from '../../db/snapshot.ts';
 import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
 
@@ -193,28 +187,8 @@ export function auditScans(
   { from, to }: { from: number; to: number },
   signal?: AbortSignal,
 ): Promise<ScanAudit> {
-  return withConnection(pool, async (connection) => {
-    const close = () => breakOff(connection, new Error('the caller of an audit has gone'));
-    signal?.addEventListener('abort', close);
-    try {
-      signal?.throwIfAborted();
-      return await readAudit(connection, { from, to });
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw error;
-    } finally {
-      signal?.removeEventListener('abort', close);
-    }
-  });
-}
-
-function readAudit(connection: Connection, { from, to }: { from: number; to: number }): Promise<ScanAudit> {
-  return transaction(connection, async (tx) => {
-    // Recorders keep running, so everything is read from one snapshot. Postgres looks for a closed connection only if it
-    // is told to.
-    await tx.query(
-      `set transaction isolation level repeatable read, read only; set local client_connection_check_interval = '1s'`,
-    );
+  // Recorders keep running, so everything is read from one snapshot.
+  return inSnapshot(pool, signal, async (tx) => {
     const rows = await run(tx, compare, [dayOf(from), dayOf(to)]);
     return {
       ledger: await readLedger(tx, { from, to }),

@@ -1,6 +1,5 @@
-import type { Pool } from 'pg';
 import { NIL_UUID } from '../../../common/contract/ids.ts';
-import { run, statement, transaction } from '../../../common/postgres/sql.ts';
+import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { dayOf } from '../days.ts';
 
 /**
@@ -37,34 +36,31 @@ interface TopCode {
  * The account's most scanned codes over the days from `from` to `to`, both included, in ms since 1970; of codes with as
  * many scans, the one with the smaller id first. A code that was not scanned in the window is absent.
  *
- * Codes are read in the order of their lifetime scans, until no further code can have enough scans in the window.
+ * Codes are read in the order of their lifetime scans, until no further code can have enough scans in the window. All reads
+ * must be of one snapshot: otherwise a code that is scanned meanwhile could be missed by all of them.
  */
-export function topCodes(
-  pool: Pool,
+export async function topCodes(
+  on: Queryable,
   accountId: string,
   { from, to, limit }: { from: number; to: number; limit: number },
 ): Promise<TopCode[]> {
-  return transaction(pool, async (tx) => {
-    // All reads use one snapshot: otherwise a code that is scanned meanwhile could be missed by all of them.
-    await tx.query('set transaction isolation level repeatable read, read only');
-    let top: TopCode[] = [];
-    let last = FIRST;
-    for (let size = Math.max(FIRST_READ, 2 * limit); ; size *= 2) {
-      const values = [accountId, dayOf(from), dayOf(to), last.total, last.codeId, size];
-      const codes = (await run(tx, findNextCodes, values)).map(({ code_id, total, scans }) => ({
-        codeId: code_id,
-        total: BigInt(total),
-        scans: BigInt(scans),
-      }));
-      const scanned = codes.filter(({ scans }) => scans > 0n);
-      top = [...top, ...scanned].sort(byScans).slice(0, limit);
-      last = codes.at(-1) ?? last;
-      const lowest = top[limit - 1];
-      if (codes.length < size || (lowest && byScans(lowest, { codeId: last.codeId, scans: last.total }) <= 0)) {
-        return top.map(({ codeId, scans }) => ({ codeId, scans }));
-      }
+  let top: TopCode[] = [];
+  let last = FIRST;
+  for (let size = Math.max(FIRST_READ, 2 * limit); ; size *= 2) {
+    const values = [accountId, dayOf(from), dayOf(to), last.total, last.codeId, size];
+    const codes = (await run(on, findNextCodes, values)).map(({ code_id, total, scans }) => ({
+      codeId: code_id,
+      total: BigInt(total),
+      scans: BigInt(scans),
+    }));
+    const scanned = codes.filter(({ scans }) => scans > 0n);
+    top = [...top, ...scanned].sort(byScans).slice(0, limit);
+    last = codes.at(-1) ?? last;
+    const lowest = top[limit - 1];
+    if (codes.length < size || (lowest && byScans(lowest, { codeId: last.codeId, scans: last.total }) <= 0)) {
+      return top.map(({ codeId, scans }) => ({ codeId, scans }));
     }
-  });
+  }
 }
 
 function byScans(a: TopCode, b: TopCode): number {
