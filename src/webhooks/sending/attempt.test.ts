@@ -1,19 +1,32 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { Agent } from 'undici';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../../../local/free-port.ts';
 import { ACCEPT, HANG, type Responder, startReceiver } from '../receiver.fixture.ts';
 import { newSecret } from '../signature.ts';
-import { attempt } from './attempt.ts';
+import { attempt, connectionsOf } from './attempt.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 
-const agent = new Agent({ connect: unguardedConnect(), connections: null });
+const agent = connectionsOf(unguardedConnect());
 afterAll(() => agent.destroy());
 const secrets = [newSecret(), newSecret()];
 const body = JSON.stringify({ type: 'qr.created', timestamp: '2026-11-20T09:30:00.000Z', data: { name: 'schön €' } });
 
 function send(url: string, { stop = new AbortController().signal, timeoutMs = 5_000 } = {}) {
   return attempt(agent, { url, secrets, id: 'evt_1', at: new Date(), body }, { stop, timeoutMs });
+}
+
+/** A server that passes each connection to `respond` once it has sent anything. Returns its URL. */
+async function startRawReceiver(respond: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => respond(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 async function sendTo(respond: Responder, options?: Parameters<typeof send>[1]) {
@@ -57,6 +70,24 @@ test('reads only the start of an endless response body', async () => {
   expect(receiver.received).toHaveLength(1);
 });
 
+test.each([
+  ['extension of a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;'],
+  ['reason phrase', 'HTTP/1.1 200 '],
+])('an attempt that gets an endless %s fails soon', async (_, start) => {
+  let written = 0;
+  const url = await startRawReceiver((socket) => {
+    socket.write(start);
+    const writeMore = () => {
+      while (!socket.destroyed && socket.write(Buffer.alloc(65_536, 'x'))) written += 65_536;
+      if (!socket.destroyed) socket.once('drain', writeMore);
+    };
+    writeMore();
+  });
+  const outcome = await send(url);
+  expect(outcome).toMatchObject({ status: null, response: 'The endpoint sent too long a response.' });
+  expect(written).toBeLessThan(64 * 1024 * 1024);
+});
+
 test('accepts a few interim responses, and not an endless number', async () => {
   const few: Responder = (_, response) => {
     for (let sent = 0; sent < 20; sent++) response.writeEarlyHints({ link: '</a>; rel=preload' });
@@ -82,11 +113,21 @@ test.each([1, 2, 20])('accepts %d unsolicited 100 Continue', async (count) => {
 });
 
 test('reuses connections after short responses', async () => {
-  const receiver = await startReceiver((_, response) => void response.writeHead(200).end('x'.repeat(5_000)));
+  const receiver = await startReceiver((_, response) => void response.writeHead(200).end('x'.repeat(15_000)));
   for (let turn = 0; turn < 20; turn++) expect((await send(receiver.url))?.status).toBe(200);
   // The connection may not be free yet when the next request follows at once.
   expect(receiver.connections()).toBeLessThanOrEqual(3);
 });
+
+test('closes an idle connection soon, however long the receiver would keep it', async () => {
+  const closed = Promise.withResolvers<void>();
+  const url = await startRawReceiver((socket) => {
+    socket.on('close', () => closed.resolve());
+    socket.write('HTTP/1.1 204 No Content\r\nkeep-alive: timeout=600\r\n\r\n');
+  });
+  expect(await send(url)).toMatchObject({ status: 204 });
+  await closed.promise;
+}, 30_000);
 
 test('does not follow redirects', async () => {
   const target = await startReceiver();

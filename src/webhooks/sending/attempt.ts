@@ -1,6 +1,7 @@
-import { type Dispatcher, request } from 'undici';
+import { Agent, type buildConnector, type Dispatcher, request } from 'undici';
 import { signatures } from '../signature.ts';
 import { AddressRejected } from './guarded-connect.ts';
+import { ResponseTooLong } from './limit-response.ts';
 
 /** Time limit of an attempt, until the response body has arrived. Source: docs/events.md, "Deliveries". */
 export const TIMEOUT_MS = 15_000;
@@ -9,6 +10,8 @@ export const TIMEOUT_MS = 15_000;
 const STORED_BYTES = 1_024;
 /** How much of a response body is read. The connection of a longer one is closed instead of reused. */
 const READ_BYTES = 16_384;
+/** How long an idle connection is kept, in ms. */
+const IDLE_MS = 4_000;
 /** How many interim responses (1xx) may precede the response. A receiver could send them for as long as the attempt lasts. */
 const MAX_INTERIM = 20;
 
@@ -39,6 +42,21 @@ export interface Outcome {
   readonly latencyMs: number;
   /** The first 1 KiB of the response body, or a sentence that says why there was no response. */
   readonly response: string;
+}
+
+/**
+ * The connections of a process. Their number is unlimited and they have no timeouts for responses: endpoints on the same host
+ * must not wait for one another. Receivers cannot extend the time for which idle ones are kept.
+ */
+export function connectionsOf(connect: buildConnector.connector): Agent {
+  return new Agent({
+    connect,
+    connections: null,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
+  });
 }
 
 /**
@@ -95,8 +113,9 @@ async function firstKibibyte(body: AsyncIterable<Buffer>): Promise<string> {
       read += chunk.length;
       if (read > READ_BYTES) break;
     }
-  } catch {
-    // The outcome depends on the status alone; what arrived of the body is stored.
+  } catch (error) {
+    if (error instanceof ResponseTooLong) throw error;
+    // Otherwise the outcome depends on the status alone; what arrived of the body is stored.
   }
   // Postgres cannot store NUL in text.
   return Buffer.concat(stored).toString('utf8').replaceAll('\0', '\ufffd');
@@ -118,7 +137,8 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Says why there was no response, for the endpoint's owner, without details of the sender's network. */
 function reasonFor(error: unknown, timedOut: boolean): string {
-  if (error instanceof AddressRejected || error instanceof TooManyInterimResponses) return error.message;
+  if ([AddressRejected, ResponseTooLong, TooManyInterimResponses].some((kind) => error instanceof kind))
+    return (error as Error).message;
   if (timedOut) return 'The endpoint did not respond in time.';
   const code = (error as NodeJS.ErrnoException).code ?? '';
   return REASONS[code] ?? `The request failed${/^[A-Z0-9_]+$/.test(code) ? ` (${code})` : ''}.`;

@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { isPublicAddress } from '../../../common/runtime/public-address.ts';
 import { acceptContinue } from './accept-continue.ts';
+import { limitResponse } from './limit-response.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** The timeout of each query to each name server, in ms. */
@@ -44,7 +45,7 @@ export function unguardedConnect(): buildConnector.connector {
 }
 
 function connector(options: buildConnector.BuildOptions): buildConnector.connector {
-  return acceptContinue(buildConnector({ allowH2: false, timeout: CONNECT_TIMEOUT_MS, ...options }));
+  return limitResponse(acceptContinue(buildConnector({ allowH2: false, timeout: CONNECT_TIMEOUT_MS, ...options })));
 }
 
 function guardedLookup(resolver: Resolver): LookupFunction {

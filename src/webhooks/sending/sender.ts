@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metrics } from '@opentelemetry/api';
 import type { Pool } from 'pg';
-import { Agent, type buildConnector } from 'undici';
+import type { buildConnector } from 'undici';
 import { encodeId } from '../../../common/contract/ids.ts';
 import { durations } from '../../../common/telemetry/durations.ts';
-import { attempt, type Outcome } from './attempt.ts';
+import { attempt, connectionsOf, type Outcome } from './attempt.ts';
 import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
 import type { CompletedAttempts } from './completed-attempts.ts';
 import { isThrottled, type LeasedEndpoint, type LeasedEndpoints } from './leased-endpoints.ts';
@@ -46,8 +46,7 @@ const CHECK_MS = 10;
 
 export function createSender(options: SenderOptions): Sender {
   const { pool, leased, completed, connect, requestsPerEndpoint, timeoutMs, stopping, onAttempt } = options;
-  // Unlimited connections and no timeouts of its own: endpoints on the same host must not wait for one another.
-  const agent = new Agent({ connect, connections: null, headersTimeout: 0, bodyTimeout: 0 });
+  const agent = connectionsOf(connect);
   const aborting = new AbortController();
   const attemptDuration = metrics
     .getMeter('signpost.core')
