@@ -3,7 +3,7 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { createClient, createRouterTransport } from '@connectrpc/connect';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
 import { EVENTS, ROUTES } from '../../common/log/topics.ts';
@@ -57,6 +57,18 @@ test('a route is found if the log has it or a newer one of its key', async () =>
     found.push(...rows.map((row) => row.found));
   });
   expect(found).toEqual([true, true, false, false]);
+});
+
+test('a topic is read since the oldest row that is compared', async () => {
+  const { rows } = await pool.query(`select min(at) as oldest, max(at) as latest from outbox where topic = $1`, [
+    EVENTS.name,
+  ]);
+  const { oldest, latest } = rows[0] as { oldest: Date; latest: Date };
+  const readSince = vi.spyOn(log, 'since');
+  onTestFinished(() => readSince.mockRestore());
+  const signal = AbortSignal.timeout(60_000);
+  for (const since of [0, latest.getTime() + 1]) await compareEvents({ pool, log, since, signal }, () => undefined);
+  expect(readSince.mock.calls).toEqual([[EVENTS.name, oldest.getTime() - 300_000]]);
 });
 
 const clientOf = (of: Log) =>

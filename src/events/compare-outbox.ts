@@ -48,6 +48,12 @@ const position = statement<{ last: string; holes: string }>(
   'select last, holes::text as holes from outbox_position',
 );
 
+/** Index: outbox_id of each slot, forced by `BY_INDEX`. Ids are in the order of `at`, except for milliseconds. */
+const oldest = statement<{ at: Date }>(
+  'events_audit_oldest',
+  'select at from outbox where at >= $1 and topic = $2 order by id limit 1',
+);
+
 const COMPARED = 'id, at, key, headers, value';
 
 /** Index: outbox_id of each slot, forced by `BY_INDEX`. */
@@ -114,11 +120,13 @@ function compare(
     // Read before the ends of the log, so that the log already contains everything up to this position.
     const reached = await first(client, position);
     const ends = await log.ends(topic);
-    const from = await log.since(topic, since - MAX_CLOCK_SKEW_MS);
-    await client.query('create temp table logged (id text collate "C" not null, version bigint not null)');
+    await client.query(`create temp table logged (id text collate "C" not null, version bigint not null); ${BY_INDEX}`);
     try {
+      const start = await first(client, oldest, [new Date(since), topic]);
+      if (!start) return { keptFrom: undefined };
+      const from = await log.since(topic, start.at.getTime() - MAX_CLOCK_SKEW_MS);
       await readTopic(log, { topic, from, ends, signal }, (records) => store(client, records, identityOf));
-      await client.query(`create index on logged (id, version); analyze logged; ${BY_INDEX}`);
+      await client.query(`create index on logged (id, version); analyze logged`);
       let keptFrom: Date | undefined;
       for (let last = '0'; ; ) {
         signal.throwIfAborted();
