@@ -32,21 +32,61 @@ async function accountWithUnfinishedWork(createdAt: string): Promise<string> {
   return id;
 }
 
-test('work of closed accounts, which never continues, does not count as waiting', async () => {
-  await accountWithUnfinishedWork('now()');
-  const closed = await accountWithUnfinishedWork(`now() - interval '1 day'`);
-  await pool.query('update accounts set closed_at = now() where id = $1', [closed]);
+const WAITING = 'signpost.webhooks.backlog.waiting';
+const AGE = 'signpost.webhooks.backlog.age';
+
+/** The metrics of a worker, by name. */
+async function figures(): Promise<Map<string, unknown>> {
   measureBacklogs(pool, new Set(['worker']));
   const { resourceMetrics } = await reader.collect();
-  const figures = new Map(
+  return new Map(
     resourceMetrics.scopeMetrics
       .flatMap((scope) => scope.metrics)
       .map(({ descriptor, dataPoints }) => [descriptor.name, dataPoints[0]?.value]),
   );
+}
+
+test('work of closed accounts, which never continues, does not count as waiting', async () => {
+  await accountWithUnfinishedWork('now()');
+  const closed = await accountWithUnfinishedWork(`now() - interval '1 day'`);
+  await pool.query('update accounts set closed_at = now() where id = $1', [closed]);
+  const measured = await figures();
   for (const name of ['batches.rows', 'target_changes.rows']) {
-    expect(figures.get(`signpost.${name}.waiting`)).toBe(10);
-    expect(figures.get(`signpost.${name}.age`)).toBeLessThan(3_600);
+    expect(measured.get(`signpost.${name}.waiting`)).toBe(10);
+    expect(measured.get(`signpost.${name}.age`)).toBeLessThan(3_600);
   }
+});
+
+test('deliveries that may not be sent yet do not count as due', async () => {
+  const account = await accountWithUnfinishedWork('now()');
+  const add = async (
+    { verifiedAt, attemptAfter }: { verifiedAt?: Date; attemptAfter?: Date },
+    types: readonly string[],
+  ) => {
+    const { rows } = await pool.query<{ id: string }>(
+      `insert into webhook_endpoints (id, account_id, url, events, secret, due_at, verified_at, attempt_after)
+       values (uuidv7(), $1, 'https://hooks.example.com/', '{qr.created}', '', now(), $2, $3) returning id`,
+      [account, verifiedAt, attemptAfter],
+    );
+    await pool.query(
+      `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body, next_attempt_at)
+       select uuidv7(), $1, $2, uuidv7(), type, '{}', now() - interval '1 day' from unnest($3::text[]) as type`,
+      [rows[0]?.id, account, types],
+    );
+  };
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1_000);
+  await add({ verifiedAt: at(0), attemptAfter: at(300) }, ['qr.created', 'qr.created']);
+  await add({}, ['qr.created', 'qr.created']);
+  const none = await figures();
+  expect([none.get(WAITING), none.get(AGE)]).toEqual([0, 0]);
+  await add({ verifiedAt: at(0), attemptAfter: at(-60) }, ['qr.created', 'qr.created']);
+  const probed = await figures();
+  expect(probed.get(WAITING)).toBe(2);
+  expect(probed.get(AGE)).toBeLessThan(3_600);
+  await add({}, ['qr.created', 'webhook.test']);
+  const tested = await figures();
+  expect(tested.get(WAITING)).toBe(3);
+  expect(tested.get(AGE)).toBeGreaterThan(3_600);
 });
 
 test('due deliveries are counted endpoint by endpoint, also while the statistics know of no pending ones', async () => {
@@ -71,5 +111,7 @@ test('due deliveries are counted endpoint by endpoint, also while the statistics
   const text = texts.find((each) => each.includes('webhook_deliveries'));
   const { rows } = await pool.query<{ 'QUERY PLAN': string }>(`explain (costs off) ${text}`);
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-  expect(plan).toMatch(/Index Cond: \(?\(endpoint_id = e\.id\)/);
+  for (const index of ['webhook_deliveries_due', 'webhook_deliveries_tests']) {
+    expect(plan).toMatch(new RegExp(`${index}.*\\n *Index Cond: \\(?\\(endpoint_id = e\\.id\\)`));
+  }
 });

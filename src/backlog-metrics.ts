@@ -41,17 +41,22 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
       unit: '{delivery}',
       waiting: 'Webhook deliveries that are due; counted up to 100,000',
       oldest: 'How long the longest overdue webhook delivery has been due',
-      // Indexes: webhook_endpoints_due, and webhook_deliveries_due for each of its endpoints, whatever the statistics are: a join
-      // could start from all pending deliveries.
+      // What may not be sent yet is not due: all that waits while an endpoint fails, and all but test events while it is not
+      // verified. Indexes: webhook_endpoints_due, and webhook_deliveries_due or webhook_deliveries_tests for each of its endpoints,
+      // whatever the statistics are: a join could start from all pending deliveries.
       statement: promptStatement(
         'metrics_webhooks',
-        `select count(*)::integer as waiting, extract(epoch from now() - min(next_attempt_at))::float8 as age
+        `select count(*)::integer as waiting, extract(epoch from now() - min(due_at))::float8 as age
          from (
-           select d.next_attempt_at from webhook_endpoints e cross join lateral (
-             select next_attempt_at from webhook_deliveries
-             where endpoint_id = e.id and status = 'pending' and next_attempt_at <= now() offset 0
+           select greatest(d.next_attempt_at, e.attempt_after) as due_at from webhook_endpoints e cross join lateral (
+             (select next_attempt_at from webhook_deliveries
+              where e.verified_at is not null and endpoint_id = e.id and status = 'pending' and next_attempt_at <= now() offset 0)
+             union all
+             (select next_attempt_at from webhook_deliveries
+              where e.verified_at is null and endpoint_id = e.id and status = 'pending' and event_type = 'webhook.test'
+                and next_attempt_at <= now() offset 0)
            ) d
-           where e.due_at <= now() or e.leased_until > now() limit ${MOST}
+           where (e.due_at <= now() or e.leased_until > now()) and coalesce(e.attempt_after <= now(), true) limit ${MOST}
          ) due`,
       ),
     },
