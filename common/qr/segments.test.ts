@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import qrcode from 'qrcode';
 import { expect, test } from 'vitest';
-import { shortTextSegments } from './segments.ts';
+import { shortestSegments } from './segments.ts';
 
 const OPTIONS = { errorCorrectionLevel: 'M' } as const;
 
@@ -11,8 +11,7 @@ function segmentsOf(content: Parameters<typeof qrcode.create>[0]) {
 }
 
 function expectSameSegments(text: string): void {
-  const own = shortTextSegments(text);
-  if (own) expect(segmentsOf(own), text).toEqual(segmentsOf(text));
+  expect(segmentsOf(shortestSegments(text) ?? []), text).toEqual(segmentsOf(text));
 }
 
 /** Parts whose characters belong to different modes, with lengths at which other modes become shorter. */
@@ -23,25 +22,32 @@ const part = fc
   )
   .chain(([characters, maxLength]) => fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength }));
 
-test('short texts have the segments that qrcode chooses', () => {
-  const mixed = fc.array(part, { minLength: 1, maxLength: 8 }).map((parts) => parts.join(''));
-  fc.assert(fc.property(mixed, expectSameSegments), { numRuns: 2_000 });
+/** Texts of so many parts at most. */
+const mixed = (maxLength: number) =>
+  fc.array(part, { minLength: 1, maxLength, size: 'max' }).map((parts) => parts.join(''));
+
+test.each([
+  [8, 2_000],
+  [200, 100],
+])('texts of up to %d parts have the segments that qrcode chooses', (maxLength, numRuns) => {
+  fc.assert(fc.property(mixed(maxLength), expectSameSegments), { numRuns });
 });
 
-test.each(['https://go.example.com/AbC1234', 'HTTPS://GO.EXAMPLE.COM/ABC1234', '0123456789', 'A1'.repeat(30)])(
-  '%s has the segments that qrcode chooses',
-  (text) => {
-    expect(shortTextSegments(text)).toBeDefined();
-    expectSameSegments(text);
-  },
-);
+test.each([
+  'https://go.example.com/AbC1234',
+  'HTTPS://GO.EXAMPLE.COM/ABC1234',
+  '0123456789',
+  'A1'.repeat(30),
+  // The largest with counts of each length, one more character, and the largest of all.
+  ...[180, 181, 1_059, 1_060, 2_331].map((length) => 'x'.repeat(length)),
+  'a1'.repeat(1_165),
+  'ü1'.repeat(777),
+])('%s has the segments that qrcode chooses', expectSameSegments);
 
 test('an empty text is left to qrcode, which rejects it', () => {
-  expect(shortTextSegments('')).toBeUndefined();
+  expect(shortestSegments('')).toBeUndefined();
 });
 
-test('texts that may need a version above 9 are left to qrcode', () => {
-  expect(shortTextSegments('x'.repeat(180))).toEqual([{ data: 'x'.repeat(180), mode: 'byte' }]);
-  expect(qrcode.create('x'.repeat(180), OPTIONS).version).toBe(9);
-  expect(shortTextSegments('x'.repeat(181))).toBeUndefined();
+test('a text may be too long for any code', () => {
+  expect(() => segmentsOf(shortestSegments('x'.repeat(2_332)) ?? [])).toThrow();
 });

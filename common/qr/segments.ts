@@ -11,11 +11,15 @@ const RUNS = /[0-9]+|[A-Z $%*+\-./:]+|[^0-9A-Z $%*+\-./:]+/g;
 const DIGIT = /^[0-9]/;
 const ALPHANUMERIC_START = /^[A-Z $%*+\-./:]/;
 
-/** Bits of a segment's mode and count in versions 1 to 9, by mode. Source: ISO/IEC 18004, 7.4.1. */
-const HEADER_BITS = [14, 13, 12];
-
-/** Bits that version 9 holds at error correction level M. Source: ISO/IEC 18004, table 7. */
-const CAPACITY_BITS = 1_456;
+/**
+ * Versions whose segments have counts of the same length: what the largest of them, 9, 26 and 40, holds at error correction
+ * level M, and the bits of a segment's mode and count, by mode. Source: ISO/IEC 18004, 7.4.1 and table 7.
+ */
+const VERSIONS = [
+  { capacityBits: 1_456, headerBits: [14, 13, 12] },
+  { capacityBits: 8_496, headerBits: [16, 15, 20] },
+  { capacityBits: 18_672, headerBits: [18, 17, 20] },
+] as const;
 
 /** The shortest way to encode the text up to a run, the run itself in the given mode. */
 interface Choice {
@@ -28,22 +32,19 @@ interface Choice {
 }
 
 /**
- * The segments of an ASCII text, exactly those that `qrcode` chooses, so that codes stay as they are. `qrcode` finds them as
- * the shortest path through a graph of strings, which takes half of the time to create an ordinary code. As each run
- * follows the one before, it suffices here to keep the best choice for each mode. Returns undefined for texts whose runs
- * need a version above 9, where segments have longer counts, and for an empty text: those are left to `qrcode`.
+ * The segments of a text, exactly those that `qrcode` chooses, so that codes stay as they are. `qrcode` finds them as the
+ * shortest path through a graph of strings, which takes half of the time to create an ordinary code, and with hundreds of
+ * runs many times the rest. As each run follows the one before, it suffices here to keep the best choice for each mode.
+ * Returns undefined for an empty text. Like `qrcode`, it supposes the version that holds the runs in segments of their own.
  */
-export function shortTextSegments(text: string): QRCodeSegment[] | undefined {
-  const runs = text.match(RUNS);
+export function shortestSegments(text: string): QRCodeSegment[] | undefined {
+  const runs = text.match(RUNS)?.map((data) => ({ data, first: firstMode(data), length: Buffer.byteLength(data) }));
   if (!runs) return undefined;
-  let rawBits = 0;
+  const fits = ({ capacityBits, headerBits }: (typeof VERSIONS)[number]) =>
+    runs.reduce((bits, { first, length }) => bits + segmentBits(headerBits, first, length), 0) <= capacityBits;
+  const { headerBits } = VERSIONS.find(fits) ?? VERSIONS[2];
   let choices: Choice[] = [];
-  for (const run of runs) {
-    const first = firstMode(run);
-    rawBits += segmentBits(first, run.length);
-    if (rawBits > CAPACITY_BITS) return undefined;
-    choices = continued(choices, first, run.length);
-  }
+  for (const { first, length } of runs) choices = continued(choices, first, length, headerBits);
   return segmentsOf(runs, choices[0]);
 }
 
@@ -52,8 +53,8 @@ function firstMode(run: string): number {
   return ALPHANUMERIC_START.test(run) ? ALPHANUMERIC : BYTE;
 }
 
-function segmentBits(mode: number, length: number): number {
-  return (HEADER_BITS[mode] as number) + dataBits(mode, length);
+function segmentBits(headerBits: readonly number[], mode: number, length: number): number {
+  return (headerBits[mode] as number) + dataBits(mode, length);
 }
 
 /** Bits of characters, without mode and count. Source: ISO/IEC 18004, 7.4.3 to 7.4.5. */
@@ -68,14 +69,16 @@ function dataBits(mode: number, length: number): number {
  * that are as short, the one visited first is kept. Like `qrcode`, it counts the characters of a choice's segment once for
  * all modes of the next run, so that the order of the modes matters.
  */
-function continued(choices: readonly Choice[], first: number, length: number): Choice[] {
+function continued(choices: readonly Choice[], first: number, length: number, headerBits: readonly number[]): Choice[] {
   const byMode = choices.toSorted((one, other) => one.mode - other.mode);
   const next: { readonly choice: Choice; readonly rank: number }[] = [];
   for (let mode = first; mode < MODES.length; mode++) {
-    const bitsAfter = new Map(byMode.map((choice) => [choice, choice.bits + bitsOfRun(choice, mode, length)]));
+    const bitsAfter = new Map(
+      byMode.map((choice) => [choice, choice.bits + bitsOfRun(choice, mode, length, headerBits)]),
+    );
     let [before, bits, rank] = [
       undefined as Choice | undefined,
-      choices.length === 0 ? segmentBits(mode, length) : Infinity,
+      choices.length === 0 ? segmentBits(headerBits, mode, length) : Infinity,
       0,
     ];
     for (const [at, choice] of choices.entries()) {
@@ -89,21 +92,22 @@ function continued(choices: readonly Choice[], first: number, length: number): C
 }
 
 /** Bits of a run after a choice: in the same segment if the mode is the same, otherwise in a new one. */
-function bitsOfRun(choice: Choice, mode: number, length: number): number {
+function bitsOfRun(choice: Choice, mode: number, length: number, headerBits: readonly number[]): number {
   const isSameSegment = choice.mode === mode;
   const before = isSameSegment ? choice.length : 0;
   choice.length = before + length;
-  return isSameSegment ? dataBits(mode, before + length) - dataBits(mode, before) : segmentBits(mode, length);
+  if (!isSameSegment) return segmentBits(headerBits, mode, length);
+  return dataBits(mode, before + length) - dataBits(mode, before);
 }
 
 /** The runs as segments: neighbours in the same mode are one. */
-function segmentsOf(runs: readonly string[], last: Choice | undefined): QRCodeSegment[] {
+function segmentsOf(runs: readonly { readonly data: string }[], last: Choice | undefined): QRCodeSegment[] {
   const segments: QRCodeSegment[] = [];
   let [choice, at] = [last, runs.length];
   while (choice) {
     const mode = choice.mode;
     let data = '';
-    for (; choice?.mode === mode; choice = choice.before) data = `${runs[--at]}${data}`;
+    for (; choice?.mode === mode; choice = choice.before) data = `${runs[--at]?.data}${data}`;
     segments.unshift({ data, mode: MODES[mode] } as QRCodeSegment);
   }
   return segments;

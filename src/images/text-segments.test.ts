@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import * as fc from 'fast-check';
 import qrcode from 'qrcode';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
-import { shortTextSegments } from '../../common/qr/segments.ts';
 import { matrixOf } from './matrix.ts';
 import { renderPng } from './png.ts';
 import { textSegments } from './text-segments.ts';
@@ -33,8 +33,6 @@ test('ASCII texts are encoded as qrcode does by itself, without an ECI', async (
   );
   const url = 'https://go.example/r/AbC1234';
   expect(await read(url)).toEqual({ text: url, marked: false });
-  // A short one without the search of qrcode, which takes half of the time to create a code.
-  expect(textSegments(url)).toEqual(shortTextSegments(url));
   expect(() => matrixOf('')).toThrow();
 });
 
@@ -42,6 +40,16 @@ test.each(['WIFI:T:WPA;S:Gäste;P:grüße-süß;;', 'é', '日本語', '😀 012
   '%s is marked as UTF-8',
   async (text) => {
     expect(await read(text)).toEqual({ text, marked: true });
+  },
+);
+
+test.each(['https://go.example/r/AbC1234', 'a1'.repeat(1_165), 'ü1'.repeat(777)])(
+  'the segments of %s are found without the search of qrcode, whose time grows with the square of their number',
+  async (text) => {
+    const search = vi.spyOn(createRequire(import.meta.url)('dijkstrajs') as { find_path(): unknown }, 'find_path');
+    onTestFinished(() => search.mockRestore());
+    expect((await read(text)).text).toBe(text);
+    expect(search).not.toHaveBeenCalled();
   },
 );
 

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { QRCodeSegment } from 'qrcode';
-import { shortTextSegments } from '../../common/qr/segments.ts';
+import { shortestSegments } from '../../common/qr/segments.ts';
 
 /** A part of a code's data in one mode, as `qrcode` encodes it: four bits of mode, a count, and the data. */
 interface Segment {
@@ -42,8 +42,8 @@ segments.fromArray = (given) =>
  * none, and their codes stay as they were; a text of the one length that has no room for the mark goes without it.
  */
 export function textSegments(text: string): string | QRCodeSegment[] {
-  if (/^\p{ASCII}*$/u.test(text)) return shortTextSegments(text) ?? text;
   const bytes = Buffer.from(text);
-  if (bytes.length > MAX_ECI_BYTES) return text;
+  const isUnmarked = /^\p{ASCII}*$/u.test(text) || bytes.length > MAX_ECI_BYTES;
+  if (isUnmarked) return shortestSegments(text) ?? text;
   return [ECI_UTF_8 as unknown as QRCodeSegment, { data: bytes, mode: 'byte' }];
 }

@@ -18,7 +18,10 @@ const LARGE_AT_ONCE = Math.max(1, availableParallelism() >> 1);
 /** Small images that are looked up at the same time share statements: four at a time took a fifth more CPU than 16. */
 const SMALL_AT_ONCE = 16 * LARGE_AT_ONCE;
 
-/** The maximum number of waiting calls of each kind: they take a few kilobytes each, and together a few seconds. */
+/**
+ * The maximum number of waiting calls of each kind: they take a few kilobytes each, and small ones together a second, or up to
+ * 16 s with the longest texts.
+ */
 const MAX_WAITING = 2_000;
 
 /**
