@@ -29,7 +29,7 @@ export class AddressRejected extends Error {
  * `resolvers`: `address` or `address:port`; an empty list means the system’s.
  */
 export function guardedConnect(resolvers: readonly string[]): buildConnector.connector {
-  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, maxTimeout: DNS_TIMEOUT_MS, tries: DNS_TRIES });
   if (resolvers.length > 0) resolver.setServers(resolvers);
   const connect = connector({ lookup: guardedLookup(resolver) });
   return (options, callback) => {
