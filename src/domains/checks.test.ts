@@ -107,8 +107,18 @@ test('while the resolvers are unavailable, domains keep their states and stay du
   dns.mode = 'broken';
   await makeDue(domain);
   const logs = async () => (await signpost.cores[0]?.log()) + ((await signpost.cores[1]?.log()) ?? '');
-  await expect.poll(logs, EVENTUALLY).toContain('the DNS resolvers do not answer');
+  await expect.poll(logs, EVENTUALLY).toContain(`"domain":"${domain.id}"`);
+  for (let turn = 0; turn < 4; turn++) {
+    await makeDue(domain);
+    const checked = async () =>
+      (await pool.query('select from domains where id = $1 and check_at > now()', [decodeId('domain', domain.id)]))
+        .rowCount;
+    await expect.poll(checked, EVENTUALLY).toBe(1);
+  }
   expect(await states()).toEqual([PENDING]);
+  // One line of each core, though five look-ups failed.
+  const lines = (await logs()).split('the DNS records of a domain could not be looked up').length - 1;
+  expect(lines).toBeLessThanOrEqual(signpost.cores.length);
   const { rows } = await pool.query<{ soon: boolean }>(
     `select check_at <= now() + interval '1 minute' as soon from domains where id = $1`,
     [decodeId('domain', domain.id)],

@@ -4,7 +4,7 @@ import type { DomainStateName } from '../../common/contract/names.ts';
 import type { Notifications } from '../../common/postgres/notifications.ts';
 import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
-import { throttledFailures } from '../../common/runtime/throttled-report.ts';
+import { throttledFailures, throttledReport } from '../../common/runtime/throttled-report.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lookUp, type Platform } from './look-up.ts';
@@ -20,6 +20,9 @@ export interface Checks {
 const CONCURRENCY = 20;
 /** How often due domains are looked for while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
+/** The interval of reports about look-ups that fail, in ms: a domain's own name servers may be unavailable for ever. */
+const REPORT_MS = 60_000;
+
 interface DueRow {
   id: string;
   account_id: string;
@@ -59,6 +62,10 @@ export function startChecks(options: {
   const { signal } = stopping;
   const bell = notifications.bell('domains', POLL_MS);
 
+  const reportUnanswered = throttledReport(REPORT_MS, (domains, latest: { err: unknown; domain: string }) =>
+    logger.warn({ ...latest, domains }, 'the DNS records of a domain could not be looked up: it keeps its state'),
+  );
+
   /** Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none. */
   async function checkDue(): Promise<number | undefined> {
     const due = await run(pool, leaseDue);
@@ -66,6 +73,9 @@ export function startChecks(options: {
     // One after the other, to leave connections for RPCs.
     for (const [index, { id, account_id: accountId, state }] of due.entries()) {
       const result = results[index];
+      if (result?.status === 'rejected' && !signal.aborted) {
+        reportUnanswered(1, { err: result.reason, domain: encodeId('domain', id) });
+      }
       if (result?.status !== 'fulfilled') continue;
       const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
@@ -73,14 +83,6 @@ export function startChecks(options: {
       if (updated && updated.state !== state) {
         logger.info({ domain: encodeId('domain', id), from: state, to: updated.state }, 'a domain changed its state');
       }
-    }
-    const unanswered = results.filter(({ status }) => status === 'rejected');
-    const [failed] = unanswered;
-    if (failed?.status === 'rejected' && !signal.aborted) {
-      logger.warn(
-        { err: failed.reason, domains: unanswered.length },
-        'the DNS resolvers do not answer: domains keep their states',
-      );
     }
     return due.length === CONCURRENCY ? 0 : (await first(pool, timeToNext))?.wait;
   }
