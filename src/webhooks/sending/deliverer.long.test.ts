@@ -667,6 +667,26 @@ test('attempts that complete while none can be recorded, more than fit into a tr
   expect((await pool.query('select from webhook_attempts')).rowCount).toBe(1_500);
 });
 
+test('a process that cannot reach Postgres sends nothing more once its lease has ended, and continues with the next', async () => {
+  const postgres = await startTcpProxy(url);
+  const behindProxy = await openDatabase(postgres.url, 4, entities);
+  onTestFinished(() => behindProxy.close());
+  const endpoint = await addEndpoint(acceptAfter(50));
+  await fanOutEvents(150);
+  startDelivering({ leaseMs: 1_000, requestsPerEndpoint: 1 }, behindProxy.pool);
+  await vi.waitFor(() => expect(endpoint.received.length).toBeGreaterThan(0), EVENTUALLY);
+  postgres.cut();
+  // All that was fetched would be sent within 8 s.
+  await sleep(10_000);
+  const sent = endpoint.received.length;
+  expect(sent).toBeLessThan(150);
+  await sleep(500);
+  expect(endpoint.received).toHaveLength(sent);
+  postgres.restore();
+  await untilSucceeded(endpoint.id, 150);
+  expect(endpoint.received).toHaveLength(150);
+}, 90_000);
+
 test('an attempt that was being recorded when Postgres vanished is recorded on another connection', async () => {
   const postgres = await startTcpProxy(url);
   const behindProxy = await openDatabase(postgres.url, 4, entities);

@@ -115,7 +115,6 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
       endpoint?.fetched.add(delivery);
       endpoint?.queued.push(delivery);
     }
-    sender.sendQueued();
   }
 
   async function release(endpoints: ReadonlyMap<string, number | null>): Promise<void> {
@@ -139,11 +138,15 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   async function iterate(): Promise<number | undefined> {
     await completed.record();
     if (performance.now() - renewedAt > limits.leaseMs / RENEWALS && leased.size > 0) {
-      leased.applyRenewal(await queue.renew([...leased.keys()]));
+      const leasedUntil = performance.now() + limits.leaseMs;
+      leased.applyRenewal(await queue.renew([...leased.keys()]), leasedUntil);
       renewedAt = performance.now();
     }
-    for (const row of await queue.claim(freePlaces())) leased.put(row);
+    // Postgres's lease begins later, when the statement arrives.
+    const leasedUntil = performance.now() + limits.leaseMs;
+    for (const row of await queue.claim(freePlaces())) leased.put(row, leasedUntil);
     await fetchDue();
+    sender.sendQueued();
     await release(await sender.sendThrottled());
     await releaseIdle(LINGER_MS);
     if (leased.size > 0) return POLL_MS;

@@ -17,6 +17,8 @@ export interface LeasedEndpoint {
   readonly fetched: FetchedDeliveries;
   /** Number of requests in flight. */
   inFlight: number;
+  /** Until when this process may send to it, as far as it knows, in ms of `performance.now()`. Afterwards another may. */
+  leasedUntil: number;
   /** When it was leased or an attempt was last recorded, in ms of `performance.now()`. */
   lastActiveAt: number;
   /** When the next attempt may be made, on the same clock. */
@@ -63,12 +65,12 @@ export function isThrottled({
 
 /** The endpoints that this process leases, by their UUIDs. */
 export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
-  /** Adds an endpoint, or updates it. */
-  put(row: LeasedEndpointRow): void;
+  /** Adds an endpoint, or updates it. `leasedUntil`: if its lease is new or renewed. */
+  put(row: LeasedEndpointRow, leasedUntil?: number): void;
   /** Removes an endpoint and its queue: it was released, deleted or disabled, or another process leases it. */
   remove(id: string): void;
   /** Updates the endpoints whose leases were renewed, and removes all others. */
-  applyRenewal(rows: readonly LeasedEndpointRow[]): void;
+  applyRenewal(rows: readonly LeasedEndpointRow[], leasedUntil: number): void;
   /**
    * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are queued, and of which
    * size, so that the bodies of all that are fetched take `bytes`, or more by the last one.
@@ -99,11 +101,12 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
   }
 
   const methods = {
-    put(row: LeasedEndpointRow) {
+    put(row: LeasedEndpointRow, leasedUntil = leased.get(row.id)?.leasedUntil ?? 0) {
       const now = performance.now();
       const host = new URL(row.url).hostname.replace(/\.$/, '').slice(0, MAX_NAME);
       const clockOffsetMs = row.clock_ms - Date.now();
-      const state = { row, host, secrets: secretsOf(row), notBefore: now + (row.wait ?? 0), clockOffsetMs };
+      const secrets = secretsOf(row);
+      const state = { row, host, secrets, notBefore: now + (row.wait ?? 0), clockOffsetMs, leasedUntil };
       const known = leased.get(row.id);
       if (!known)
         leased.set(row.id, { ...state, queued: [], fetched: new FetchedDeliveries(), inFlight: 0, lastActiveAt: now });
@@ -120,10 +123,10 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       leased.get(id)?.queued.splice(0);
       leased.delete(id);
     },
-    applyRenewal(rows: readonly LeasedEndpointRow[]) {
+    applyRenewal(rows: readonly LeasedEndpointRow[], leasedUntil: number) {
       const renewed = new Set(rows.map(({ id }) => id));
       for (const id of leased.keys()) if (!renewed.has(id)) methods.remove(id);
-      for (const row of rows) methods.put(row);
+      for (const row of rows) methods.put(row, leasedUntil);
     },
     capacities({ low, most, bytes }: { low: number; most: number; bytes: number }) {
       const now = performance.now();

@@ -52,8 +52,11 @@ export function createSender(options: SenderOptions): Sender {
     .getMeter('signpost.core')
     .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
 
+  /** A process that Postgres cannot be reached from may have lost the lease to another, and does not know. */
+  const maySend = ({ leasedUntil }: LeasedEndpoint) => !stopping.aborted && performance.now() < leasedUntil;
+
   function sendQueuedOf(endpoint: LeasedEndpoint): void {
-    while (!isThrottled(endpoint.row) && endpoint.inFlight < requestsPerEndpoint && !stopping.aborted) {
+    while (!isThrottled(endpoint.row) && endpoint.inFlight < requestsPerEndpoint && maySend(endpoint)) {
       const delivery = endpoint.queued.shift();
       if (!delivery) return;
       void send(endpoint, delivery);
@@ -95,7 +98,7 @@ export function createSender(options: SenderOptions): Sender {
         for (const [index, endpoint] of (byBudget.get(keyText(budget)) ?? []).entries()) {
           const delivery = endpoint.queued.shift();
           if (!delivery) continue;
-          if (index < granted) void send(endpoint, delivery);
+          if (index < granted && maySend(endpoint)) void send(endpoint, delivery);
           else {
             endpoint.fetched.delete(delivery.id);
             denied.set(endpoint.row.id, wait);
