@@ -53,10 +53,10 @@ export function completedAttempts({
       endpoint.lastActiveAt = performance.now();
     }
     for (const row of changed) if (leased.has(row.id)) leased.put(row);
-    await disableFailing(completed);
     const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');
     const refunds = attemptsPerBudget(succeeded.flatMap(({ budget }) => budget ?? []));
     if (refunds.length > 0) await refundBudgets(pool, refunds);
+    await disableFailing(completed);
   }
 
   async function disableFailing(completed: readonly CompletedAttempt[]): Promise<void> {
