@@ -9,7 +9,7 @@ import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { webhooksFixture } from '../webhooks.fixture.ts';
-import { disableAndAudit } from './disable-policy.ts';
+import { disableAndAudit, disableIdle } from './disable-policy.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
 const ENDPOINT = 'http://localhost:9/';
@@ -63,6 +63,30 @@ test('deliveries created while an endpoint waits to be disabled fail too', async
   expect(await disabling.disabled).toBe(true);
   const { deliveries } = await account.webhooks.listDeliveries({ endpointId: hook });
   expect(deliveries).toMatchObject([{ status: DeliveryStatus.FAILED }]);
+});
+
+test('an endpoint that is tested again while it waits to be disabled as idle stays enabled', async () => {
+  const account = await newAccount();
+  const created = await account.webhooks.createEndpoint({ url: ENDPOINT, events: ['qr.created'] });
+  const id = decodeId('hook', created.endpoint?.id ?? '') ?? '';
+  await pool.query(`update webhook_deliveries set status = 'failed', next_attempt_at = null where endpoint_id = $1`, [
+    id,
+  ]);
+  const { disabling } = await transaction(pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
+    await tx.query('select from webhook_endpoints where id = $1 for no key update', [id]);
+    const started = disableIdle(pool, logger);
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await vi.waitFor(async () => expect((await pool.query(waiting)).rowCount).toBe(1), EVENTUALLY);
+    await tx.query(
+      `insert into webhook_deliveries (id, endpoint_id, account_id, event_id, event_type, body)
+       values (uuidv7(), $1, $2, uuidv7(), 'webhook.test', '{}')`,
+      [id, account.id],
+    );
+    return { disabling: started };
+  });
+  await disabling;
+  expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
 });
 
 test('an endpoint is not disabled for what its former URL answered', async () => {

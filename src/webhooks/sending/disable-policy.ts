@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { encodeId } from '../../../common/contract/ids.ts';
-import { run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { type Queryable, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { recordOwnChange } from '../../access/audit.ts';
 import { TEST_EVENT } from '../deliveries.ts';
 import { disableEndpoint } from '../endpoints/disable-endpoint.ts';
@@ -11,20 +11,28 @@ import { DISABLE_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;
 
-/** Scans all endpoints, once an hour. Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
+/** Indexes: webhook_deliveries_due, webhook_deliveries_tests. */
+const IS_IDLE = `disabled_reason is null and case
+    when verified_at is null then not exists (
+      select from webhook_deliveries d
+      where d.endpoint_id = e.id and d.status = 'pending' and d.event_type = '${TEST_EVENT}'
+    )
+    when failing_since < now() - $1 * interval '1 ms' then not exists (
+      select from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending'
+    )
+  end`;
+
+/** Scans all endpoints, once an hour. */
 const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'url' | 'verified_at'>>(
   'webhooks_idle',
-  `select id, account_id, url, verified_at from webhook_endpoints e
-   where disabled_reason is null and case
-     when verified_at is null then not exists (
-       select from webhook_deliveries d
-       where d.endpoint_id = e.id and d.status = 'pending' and d.event_type = '${TEST_EVENT}'
-     )
-     when failing_since < now() - $1 * interval '1 ms' then not exists (
-       select from webhook_deliveries d where d.endpoint_id = e.id and d.status = 'pending'
-     )
-   end`,
+  `select id, account_id, url, verified_at from webhook_endpoints e where ${IS_IDLE}`,
 );
+
+/** Index: webhook_endpoints_pkey. */
+const lock = statement('webhooks_lock_idle', 'select from webhook_endpoints where id = $1 for no key update');
+
+/** Index: webhook_endpoints_pkey. */
+const stillIdle = statement('webhooks_still_idle', `select from webhook_endpoints e where id = $2 and ${IS_IDLE}`);
 
 /**
  * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Source:
@@ -44,16 +52,18 @@ export function reasonToDisable(
 
 /**
  * Disables an endpoint for what happened at its URL, and records that in the account's audit log. Returns false, and does
- * nothing, if it is disabled already or has another URL meanwhile.
+ * nothing, if it is disabled already or has another URL meanwhile, or if `applies` returns false in the transaction.
  */
 export async function disableAndAudit(
   pool: Pool,
   { id, account_id: accountId, url }: Pick<LeasedEndpointRow, 'id' | 'account_id' | 'url'>,
   reason: string,
   logger: Logger,
+  applies: (tx: Queryable) => Promise<boolean> = async () => true,
 ): Promise<boolean> {
   const endpoint = encodeId('hook', id);
   const disabled = await transactionWithin(pool, LONG_MS, async (tx) => {
+    if (!(await applies(tx))) return false;
     if (!(await disableEndpoint(tx, { id, accountId, reason, onlyAt: url }))) return false;
     await recordOwnChange(tx, accountId, 'endpoint disabled', endpoint);
     return true;
@@ -73,6 +83,11 @@ export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
       row,
       row.verified_at === null ? DISABLE_REASONS.testFailed : DISABLE_REASONS.failedForDays,
       logger,
+      // It may have been enabled or tested again since it was listed.
+      async (tx) => {
+        await run(tx, lock, [row.id]);
+        return (await run(tx, stillIdle, [DISABLE_AFTER_MS, row.id])).length > 0;
+      },
     );
   }
 }
