@@ -114,7 +114,8 @@ export async function listDeliveries(
  */
 export async function findDelivery(em: EntityManager, accountId: string, id: string): Promise<DeliveryEntity> {
   const uuid = decodeId('dlv', id);
-  const delivery = uuid === undefined ? null : await em.findOne(DeliveryEntity, { id: uuid, accountId });
+  const delivery =
+    uuid === undefined ? null : await em.findOne(DeliveryEntity, { id: uuid, accountId }, { populate: ['body'] });
   const hasEndpoint =
     delivery && (await em.count(EndpointEntity, { id: delivery.endpointId, accountId, deleted: false })) > 0;
   if (!hasEndpoint) throw failure('NOT_FOUND', 'This account has no such delivery.');

@@ -66,8 +66,8 @@ export const DeliveryEntity = defineEntity({
     accountId: p.uuid(),
     eventId: p.uuid(),
     eventType: p.text().collation('C'),
-    /** The request body, exactly as sent and signed. */
-    body: p.text(),
+    /** The request body, exactly as sent and signed. Up to 60 KB, and read only if a query names it. */
+    body: p.text().lazy(),
     status: p
       .text()
       .collation('C')

@@ -479,6 +479,15 @@ describe('deliveries', () => {
     expect(await ids({ offset: -5, limit: 1_000 })).toEqual([pending, failed]);
   });
 
+  test('a page is read without the bodies of its deliveries', async () => {
+    const { id } = await create();
+    await addPending(id, 2);
+    const calls = await statementsOf(() => account.webhooks.listDeliveries({ endpointId: id }));
+    const texts = calls.map((call) => call.text ?? call).filter((text) => String(text).includes('webhook_deliveries'));
+    expect(texts).toHaveLength(1);
+    expect(texts[0]).not.toMatch(/body|\*/);
+  });
+
   test('a page shows no attempt that its deliveries’ status does not include yet', async () => {
     const { id } = await create();
     const delivery = decodeId('dlv', await addDelivery(id, 'pending'));
