@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 
-/** Where a core is, and what is sent with every call. */
+/** The address of a core, and the headers of every call. */
 export interface CoreOptions {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;

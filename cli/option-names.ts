@@ -21,7 +21,7 @@ const OPTION_BY_FIELD: Readonly<Record<string, string>> = {
 /** Options that name what a command works on. */
 const ID_OPTIONS = ['--id', '--into', '--delivery'];
 
-/** Those of them with which `command` was executed. */
+/** Those of `ID_OPTIONS` that `command` was given. */
 export function givenIds(command: Command): string[] {
   return command.options.flatMap((option) =>
     option.long && ID_OPTIONS.includes(option.long) && command.getOptionValueSource(option.attributeName()) === 'cli'
@@ -51,7 +51,7 @@ export function withOptionName(command: Command, sentence: string): string {
   return option === '--policy' ? `--policy: ${policyPath(field)}${description}` : `${option}: ${description}`;
 }
 
-/** Where a field of a policy is in its file: `rules[0].then.split[1].target_url: `; empty for the policy as a whole. */
+/** The path of a field in the file of a policy: `rules[0].then.split[1].target_url: `; empty for the policy as a whole. */
 function policyPath(field: string): string {
   const path = field
     .replace(/^policy\.?/, '')

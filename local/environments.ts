@@ -12,9 +12,9 @@ export interface Secrets {
 
 /** The environments of the programs of a local run. */
 export interface Environments {
-  /** Of a program that is part of a core. */
+  /** The environment of a program that is part of a core. */
   readonly core: NodeJS.ProcessEnv;
-  /** Of the core that answers calls, and of the one for background work. */
+  /** Those of the core that answers calls, and of the one for background work. */
   readonly rpc: NodeJS.ProcessEnv;
   readonly worker: NodeJS.ProcessEnv;
   readonly gateway: NodeJS.ProcessEnv;

@@ -177,7 +177,7 @@ function archiveFolder({ DATA_DIR }: CoreConfig): string {
   return join(DATA_DIR, 'archive');
 }
 
-/** Which months are archived, and where to. */
+/** The months that are archived, and the place of the archives. */
 export function archiveOptions(config: CoreConfig): ArchiveOptions {
   return { hotMonths: config.SCANS_HOT_MONTHS, to: config.SCANS_ARCHIVE, folder: archiveFolder(config) };
 }

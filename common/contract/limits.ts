@@ -16,8 +16,8 @@ export const MAX_TAGS = 20;
 export const MAX_LABEL_CHARACTERS = 100;
 
 /**
- * How many references to tags are read, without those that are repeated: 20 tags hardly have so many spellings, and the
- * message with a single code has room for them.
+ * Maximum number of distinct references to tags that are read: 20 tags hardly have more spellings, and a message with a single
+ * code has room for so many.
  */
 export const MAX_TAG_REFERENCES = 5_000;
 

@@ -19,7 +19,7 @@ const CHECK_MS = 5_000;
  */
 export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptions): Subscription {
   const { topic, group } = options;
-  /** Of the current consumer; the former one has ended by then. */
+  /** The topic of the current consumer; the former one has ended by then. */
   let topicId = '';
   return subscribe(kafka, {
     ...options,

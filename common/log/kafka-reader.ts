@@ -46,7 +46,7 @@ interface Member {
   replace(): void;
 }
 
-/** Where a consumer reads, and what it has read. */
+/** Callbacks about the progress of a consumer. */
 interface Progress {
   /** Called after each assignment of partitions; nothing read from them is handled before it resolves. */
   joined(partitions: readonly number[]): Promise<void> | void;

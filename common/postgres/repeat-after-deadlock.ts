@@ -1,8 +1,8 @@
 import { isDeadlock } from './unavailable.ts';
 
 /**
- * Repeats work that Postgres rolls back because of a deadlock, unless `signal` is aborted. `attempts`: how often it is begun
- * at most. It must have no effects outside of its transaction.
+ * Repeats work that Postgres rolls back because of a deadlock, unless `signal` is aborted. `attempts`: the maximum.
+ * It must have no effects outside of its transaction.
  */
 export async function repeatAfterDeadlock<Result>(
   attempts: number,

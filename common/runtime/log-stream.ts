@@ -22,7 +22,7 @@ const NOTHING = Buffer.alloc(0);
  * exit. Emits `drain` when nothing waits.
  */
 export class LogStream extends EventEmitter {
-  /** Of a write that was partial or failed. */
+  /** The rest of a write that was partial or failed. */
   #rest: Buffer = NOTHING;
   #waiting = '';
   #isWriting = false;

@@ -20,7 +20,7 @@ export interface LimitedConnections {
   admit(socket: Socket): boolean;
   /** Must be called when a counted connection has closed. */
   closed(socket: Socket): void;
-  /** Those that are open. */
+  /** The open ones. */
   sockets(): Iterable<Socket>;
 }
 

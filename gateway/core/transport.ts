@@ -20,7 +20,7 @@ import { callUnary, canceled, NotProcessedError, type UnaryCall, type UnaryRespo
 import { estimateCoreClock } from './clock.ts';
 import { type ConnectionOptions, connectCores } from './connections.ts';
 
-/** How often a call is sent at most, if connections are closed before the core has processed it. */
+/** Maximum attempts of a call whose connection closes before the core processes it. */
 const MAX_ATTEMPTS = 3;
 
 export interface GrpcOptions extends ConnectionOptions {

@@ -263,7 +263,7 @@ export const BATCH: MessageInitShape<typeof CreateBatchRequestSchema> & { name: 
   })),
 };
 
-/** How often a code of the batch is scanned on average. */
+/** The average scans of a code of the batch. */
 export const BATCH_SCANS: ScanPattern = { perDay: 1.4, hours: 'meals', firstDaysAgo: 47 };
 
 /** A domain whose DNS records are still missing. */

@@ -84,7 +84,7 @@ interface DayOptions {
   readonly policies: readonly DatedPolicy[];
   readonly until: number;
   readonly random: Random;
-  /** Of all scans of the code on this day. */
+  /** The number of scans of the code on this day. */
   readonly count: number;
 }
 

@@ -37,9 +37,7 @@ const OF_KEY = ACCOUNT('join api_keys k on k.account_id = a.id where k.hash = $1
 const SLOT = `((m.turn - 1) % ${BURST_LIMIT} + 1)`;
 const OLDEST = `coalesce(m.admissions[${SLOT}], 0)`;
 
-/**
- * How often a request is tried again because others of its account changed the meter between its read and its update.
- */
+/** Maximum attempts of a request whose meter other requests change between its read and its update. */
 const MAX_ATTEMPTS = 5;
 
 /**

@@ -11,7 +11,7 @@ import { inAccountQueue } from './account-queue.ts';
 /** Milliseconds since 1970 that a number represents exactly. */
 const TIME = /^\d{1,15}$/;
 
-/** How often a transaction is begun that Postgres rolls back because of deadlocks. */
+/** Maximum attempts of a transaction that deadlocks. */
 const ATTEMPTS = 3;
 
 /** How long a call may commit changes: while its caller is connected, and until its `signpost-commit-by`. */
@@ -21,8 +21,8 @@ export function commitLimitOf({ requestHeader, signal }: HandlerContext): Commit
 
 /**
  * Runs the transaction of a call; it commits within the call's commit limit or not at all. Transactions lock in an order in
- * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it. Those of an
- * account take turns for their connections.
+ * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it. Transactions
+ * of an account queue for connections.
  */
 export function transactionOf<Result>(
   context: HandlerContext,

@@ -12,9 +12,9 @@ interface Closed {
   clearing_by: string;
 }
 
-/** How long a core has an account to itself while it clears it: two would block each other. */
+/** The lease of a core that clears an account: two cores would block each other. */
 const LEASE = `interval '5 minutes'`;
-/** How often it renews that, in ms: an account with a million codes takes much longer. */
+/** Interval at which it renews the lease, in ms: an account with a million codes takes much longer. */
 const RENEW_MS = 60_000;
 
 /**

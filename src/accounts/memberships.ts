@@ -7,7 +7,8 @@ import type { ListMembershipsRequest } from '../../proto/gen/signpost/accounts/v
 import { isAddress, MEMBERSHIP, type MembershipRow, membershipMessage } from './member.ts';
 
 /**
- * Of all accounts, as it answers which of them a person may enter; only internal services without an account may ask.
+ * Memberships in all accounts, as the answer says which of them a person may enter; only internal services without an account
+ * may ask.
  * Index: members_by_email.
  */
 const list = statement<MembershipRow>(

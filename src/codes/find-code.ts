@@ -89,7 +89,7 @@ const lockAll = statement(
   'select from codes where account_id = $1 and id = any($2::uuid[]) order by id desc for update',
 );
 
-/** Those of the codes that exist, deleted ones included, in any order. Ids are UUIDs. */
+/** The codes with these ids (UUIDs) that exist, deleted ones included, in any order. */
 export function codeRows(on: Queryable, accountId: string, ids: readonly string[]): Promise<ScannedCodeRow[]> {
   return run(on, findAll, [accountId, ids]);
 }

@@ -1,4 +1,4 @@
 import type { UpdatedCode } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 
-/** What becomes of a code. */
+/** The outcome of an update of one code. */
 export type UpdateResult = Pick<UpdatedCode, 'outcome'> & Partial<Pick<UpdatedCode, 'reason' | 'message'>>;

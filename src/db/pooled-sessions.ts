@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import { withConnection } from '../../common/postgres/sql.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 
-/** How often it is checked: other clients of the pooler may take a session in between. */
+/** Number of checks: other clients of the pooler may take a session in between. */
 const ATTEMPTS = 5;
 
 /**

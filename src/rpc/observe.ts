@@ -63,8 +63,8 @@ const FAULTS: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Both convert anything that a call throws to an error of the catalogue and log internal errors, of which the first one of a
- * method in a minute asks for somebody to act, and now and then that calls were unavailable: the libraries log nothing.
+ * Both convert errors to the catalogue and log internal ones, which the libraries do not: the first of a method in a minute at
+ * level 50, later ones at 40. Unavailability is logged at most every 10 s.
  */
 export interface Observer {
   /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */

@@ -84,7 +84,7 @@ const LOCK_OUT_RECORDERS = `${SET_LOCK_TIMEOUT}; lock table scans in share mode`
 
 /** SQLSTATEs of serialization failures and deadlocks. */
 const CONFLICTS = new Set(['40001', '40P01']);
-/** How often the deletion of a code is attempted while recorders run. */
+/** Attempts to delete the scans of a code while recorders run; further ones lock them out. */
 const CONCURRENT_ATTEMPTS = 3;
 
 /** Requests the deletion of an account's scans, in the caller's transaction. `accountId`: UUID. */

@@ -136,7 +136,7 @@ export const ScanRollupEntity = defineEntity({
     days: p.smallint().check('days in (1, 7)'),
     start: p.date(),
     accountId: p.uuid(),
-    /** Of an account's day; 0 otherwise. */
+    /** The scans of an account's day; 0 for other rows. */
     scans: p.bigint('number').defaultRaw('0'),
     uniqueScans: p.bigint('number').defaultRaw('0'),
     /** Each is the initial of a dimension followed by one of its values. */

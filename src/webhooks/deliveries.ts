@@ -50,17 +50,16 @@ const attemptsBefore = statement<AttemptRow & { position: string }>(
    where delivery_id = $1 and at < $2::timestamptz order by at desc limit $3`,
 );
 
-/** Deliveries resent in one call: it locks the endpoint, for which events of all accounts wait. */
+/** Maximum deliveries resent by one call: it locks the endpoint, and events of all accounts wait for that lock. */
 const MAX_RESENT = 10_000;
 
-/** By how much an id may be older than `created_at`, in ms: that of a test event has the time of a core's clock. */
+/** How much earlier than `created_at` the time of an id may be, in ms: ids of test events are made with a core's clock. */
 const CLOCK_SKEW_MS = 300_000;
 
 /**
- * Those that failed of the ids from $4 on, which are in the order of creation, the oldest first. One that expires meanwhile is
- * chosen and not resent. Indexes: webhook_deliveries_failed or webhook_deliveries_listed, forced by `byIndex`, and
- * webhook_deliveries_pkey. That $1 is an array, of one endpoint, keeps the planner from ordering by id alone: it would read the
- * deliveries of all endpoints by their ids.
+ * Failed deliveries with an id of at least $4, oldest first. A delivery that expires meanwhile is skipped. Indexes:
+ * webhook_deliveries_failed or webhook_deliveries_listed, forced by `byIndex`, and webhook_deliveries_pkey. $1 is an array of
+ * one endpoint, which keeps the planner from ordering by id alone: it would read the deliveries of all endpoints by their ids.
  */
 const resendOldestFailed = statement<{ deliveries: number; more: boolean }>(
   'webhooks_resend_failed',

@@ -23,7 +23,7 @@ export const EndpointEntity = defineEntity({
     /** Requests are also signed with it, until `formerUntil`. */
     formerSecret: p.blob().nullable().lazy(),
     formerUntil: p.datetime().nullable(),
-    /** Those before it, youngest first, each until the time at the same index of `olderUntil`. Releases up to 1.0 ignore them. */
+    /** Earlier secrets, newest first. Each is valid until `olderUntil` at the same index. Releases up to 1.0 ignore them. */
     olderSecrets: p.array().columnType('bytea[]').defaultRaw(`'{}'`).lazy(),
     olderUntil: p.array().columnType('timestamptz[]').defaultRaw(`'{}'`).lazy(),
     /** Time of the first failed attempt since the last success; null while attempts succeed. */

@@ -6,13 +6,13 @@ import { AccountsService } from '../../../proto/gen/signpost/accounts/v1/account
 import { reasonOf } from './error-reason.ts';
 import { sessionQuery } from './session.ts';
 
-/** How often a query is repeated while Signpost is unavailable; afterwards the page offers to try again. */
+/** Maximum retries of a query while Signpost is unavailable; afterwards the page offers to try again. */
 const RETRIES = 4;
 
-/** How often a query is tried again after it gave up, as long as Signpost is unavailable, in ms. */
+/** Interval of further retries while Signpost stays unavailable, in ms. */
 const RECOVERY_MS = 15_000;
 
-/** The most between two tries, in ms. */
+/** Maximum delay between two attempts, in ms. */
 const MAX_RETRY_DELAY_MS = 8_000;
 
 /** How long what has been loaded is taken for current, in ms. */

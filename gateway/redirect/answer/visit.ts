@@ -3,7 +3,7 @@ import { visitorOf } from '../../../common/contract/visitor.ts';
 import type { Origin } from '../../http/origin.ts';
 import type { ScanHeaders } from './scan-request.ts';
 
-/** Where what is known of a reader comes from. */
+/** Sources of a visitor's country and hash. */
 export interface VisitSources {
   /** The header in which trusted proxies send the reader's country. */
   readonly countryHeader: string | undefined;

@@ -21,7 +21,7 @@ import {
  */
 const FREE_LIST_ERRORS: ReadonlySet<unknown> = new Set([-30_798, -30_781]);
 
-/** How often a transaction is tried that fails with one of them. */
+/** Maximum attempts of a transaction that fails with one of them. */
 const MAX_ATTEMPTS = 10;
 
 /**

@@ -10,7 +10,7 @@ export interface SignpostOptions {
    * How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. `Infinity`: any time.
    */
   readonly timeoutMs?: number;
-  /** How often a request is repeated that failed and may succeed; default: 4. */
+  /** Maximum retries of a request that failed and may succeed; default: 4. */
   readonly maxRetries?: number;
   /** The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once. */
   readonly maxRetryDelayMs?: number;

@@ -30,7 +30,7 @@ export function isIdempotencyKey(key: string): boolean {
   return KEY.test(key);
 }
 
-/** Whether an answer to a call with a key is a replay: metadata of every one, errors included. */
+/** Metadata of every response to a call with a key, errors included: whether it is a replay. */
 const REPLAY = 'idempotent-replay';
 
 /** HTTP statuses of errors that are stored and replayed; after any other error a retry runs again. */
@@ -44,7 +44,7 @@ export interface Call<Request extends DescMessage, Response extends DescMessage>
   readonly context: HandlerContext;
   readonly method: DescMethodUnary<Request, Response>;
   readonly request: MessageShape<Request>;
-  /** What it costs, in requests; default 1. Less quota than that is an error that comes before those of the request. */
+  /** Cost in requests, default 1. Insufficient quota is reported before errors of the request. */
   readonly cost?: number;
 }
 

@@ -17,7 +17,7 @@ export interface Filter {
   readonly state: 'live' | 'active' | 'paused' | 'deleted';
   readonly type: CodeTypeName | 'any';
   readonly folder: 'any' | 'none' | 'one';
-  /** Which codes with tags are read: those of the tags, or those that an index has for the rest of the filter. */
+  /** `read`: looks up the codes of the tags. `checked`: looks up codes by the other filters, and checks their tags. */
   readonly tags: 'any' | 'read' | 'checked';
   /** Whether the page starts after a position. */
   readonly cursor: boolean;

@@ -69,7 +69,7 @@ const countFiltered = (filter: Filter) =>
   );
 
 /**
- * Of all codes after a cursor. If it is in the first half, the codes before it are counted instead: counting almost
+ * Counts the codes after a cursor. If the cursor is in the first half, the codes before it are counted instead: counting almost
  * 1,000,000 took 0.24 s. Indexes: code_counts_pkey, codes_listed.
  */
 const countAfter = (order: Filter['order']) => {

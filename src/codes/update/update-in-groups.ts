@@ -28,7 +28,7 @@ import {
   readColumns,
 } from './update-code.ts';
 
-/** Which code, its next version and the time of the change. */
+/** The key of a code, its next version and the time of the change. */
 const VERSION_COLUMNS = columnsOf(CodeEntity).filter(({ name }) =>
   ['account_id', 'id', 'version', 'updated_at'].includes(name),
 );

@@ -15,14 +15,14 @@ const MAX_KEY = 1_000;
 
 /** Publishes records of scans that cannot be decoded as dead letters. */
 export interface DeadLetterPublisher {
-  /** Publishes those of a poll, without those that it has published before. */
+  /** Publishes the dead letters of a poll that it has not published before. */
   publish(letters: readonly DeadLetter[]): Promise<void>;
   /** Called once their poll is recorded, so that it is not delivered again. */
   recorded(letters: readonly DeadLetter[]): void;
 }
 
 export function deadLetterPublisher(log: Log, logger: Logger): DeadLetterPublisher {
-  /** Those of polls that could not be recorded: the polls are delivered again, and the dead letters are not. */
+  /** Positions of published dead letters whose poll is not recorded yet: it is delivered again, but they must not be. */
   const published = new Set<string>();
 
   return {

@@ -48,7 +48,7 @@ const EARLIEST = Date.UTC(2020, 0, 1);
 /** How far a gateway's clock may be ahead, in ms. */
 const AHEAD_MS = DAY_MS;
 
-/** Of Postgres's `integer` and `smallint`. */
+/** The largest values of Postgres's `integer` and `smallint`. */
 const [MAX_VERSION, MAX_RULE] = [0x7fff_ffff, 0x7fff];
 
 /** The labels that a policy may contain: Postgres rejects NUL, and archives have a scan in each line. */

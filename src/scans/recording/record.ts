@@ -49,7 +49,7 @@ export interface Poll {
   readonly partition: number;
   /** The identity of the topic: see `Log.identity`. */
   readonly topicId: string;
-  /** Where the records were read: the log has none between it and the first one. */
+  /** Offset from which the records were read: the log has none between it and the first one. */
   readonly from: bigint;
   /** Offset after the last record. */
   readonly next: bigint;

@@ -13,7 +13,7 @@ export const TargetChangeEntity = defineEntity({
     id: p.uuid().primary(),
     accountId: accountOfRow('target_changes'),
     dryRun: p.boolean(),
-    /** Of each version, like the note. */
+    /** The author and note of each new version. */
     author: p.text(),
     note: p.text(),
     total: p.integer(),

@@ -5,7 +5,7 @@ import { LONG_MS } from '../sending/queue.ts';
 import { deleteEndpoint } from './delete-endpoint.ts';
 import { failPending } from './disable-endpoint.ts';
 
-/** That an endpoint was disabled or deleted and may have deliveries left to fail or delete. */
+/** Selects disabled or deleted endpoints that may still have deliveries. */
 const UNFINISHED = '(fails_pending and disabled_reason is not null or deleted)';
 
 /** Index: webhook_endpoints_unfinished. */

@@ -1,6 +1,6 @@
 import { type ConditionKind, type DraftRule, languagesOf, type TargetDraft } from './policy-draft.ts';
 
-/** Where a condition that has no value is shown to have none, by the core's names. */
+/** The field at which an empty condition is reported, by the core's names. */
 const FIELDS: Readonly<Record<ConditionKind, string>> = {
   period: 'from',
   weekly: 'weekly.days',

@@ -113,7 +113,7 @@ async function takeBack(
   }
 }
 
-/** Those of `uncertain` that have been changed since; the others count as unchanged. */
+/** The codes of `uncertain` that have changed since; the others count as unchanged. */
 async function changedOf(change: BulkChange, uncertain: readonly Code[], tally: Tally): Promise<Code[]> {
   if (uncertain.length === 0) return [];
   const now = await readCodes(uncertain.map(({ id }) => id));
