@@ -39,6 +39,13 @@ export function contentProblem(field: string, bytes: number): string | undefined
   return `${field}: must have at most ${most} bytes; this one has ${found}.`;
 }
 
+/** The failure of a message of more than `bytes`, a whole number of KiB. `cause` is for the log. */
+export function messageTooLarge(bytes: number, cause?: unknown) {
+  const kib = bytes / 1024;
+  const limit = kib < 1024 ? `${kib} KiB` : `${kib / 1024} MiB`;
+  return failure('MESSAGE_TOO_LARGE', `The message must have at most ${limit}.`, {}, cause);
+}
+
 /** A limited kind of resource. */
 export type Limited = keyof typeof LIMITS;
 

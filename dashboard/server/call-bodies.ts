@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { ConnectError } from '@connectrpc/connect';
-import { failure } from '../../common/contract/errors.ts';
-import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
+import { MAX_ROWS_BYTES, messageTooLarge } from '../../common/contract/limits.ts';
 import { BodyMemory } from '../../common/queues/body-memory.ts';
 import type { Session } from './session.ts';
 
@@ -38,7 +36,7 @@ export function receiveBodies(): ReceiveBody {
     let length = 0;
     // Otherwise the connection would be closed before it has the answer.
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      if (length + chunk.length > bytes) throw tooLarge();
+      if (length + chunk.length > bytes) throw messageTooLarge(MAX_ROWS_BYTES);
       if (length + chunk.length > body.length) {
         held.defer(await memory.take(account, bytes, signal));
         const first = body.subarray(0, length);
@@ -49,8 +47,4 @@ export function receiveBodies(): ReceiveBody {
     }
     return body.subarray(0, length);
   };
-}
-
-export function tooLarge(): ConnectError {
-  return failure('MESSAGE_TOO_LARGE', 'The message must have at most 8 MiB.');
 }

@@ -8,10 +8,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
-import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
+import { MAX_ROWS_BYTES, messageTooLarge } from '../../common/contract/limits.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { type ObservedCall, observeCalls } from '../../common/telemetry/observe-calls.ts';
-import { MAX_BODY_BYTES, receiveBodies, tooLarge } from './call-bodies.ts';
+import { MAX_BODY_BYTES, receiveBodies } from './call-bodies.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
 import { discardBody } from './discard-body.ts';
@@ -104,7 +104,7 @@ export function forwardCalls(
     if (!contentTypeRegExp.test(request.headers['content-type'] ?? '')) {
       return failure('INVALID_FIELD', 'content-type: must be one of the Connect protocol.');
     }
-    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return tooLarge();
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return messageTooLarge(MAX_ROWS_BYTES);
     return begin(session, reply) ?? { method, session };
   }
 

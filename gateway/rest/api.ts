@@ -120,8 +120,12 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   };
 }
 
-function notFound(_request: FastifyRequest, reply: FastifyReply): void {
-  reply.code(404).send({ error: 'There is nothing at this path.' } satisfies ErrorBody);
+/** How much of an unknown path its 404 shows, in characters. */
+const MAX_SHOWN_PATH = 200;
+
+function notFound({ url }: FastifyRequest, reply: FastifyReply): void {
+  const path = url.split('?', 1)[0]?.slice(0, MAX_SHOWN_PATH);
+  reply.code(404).send({ error: `There is no endpoint ${path}; see /docs.` } satisfies ErrorBody);
 }
 
 /** The methods of each path; HEAD wherever GET is supported. */

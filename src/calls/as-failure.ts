@@ -44,9 +44,6 @@ export function asFailure(
         return failure('CANCELED', 'The call was cancelled.', {}, error);
       case Code.DeadlineExceeded:
         return failure('DEADLINE_EXCEEDED', 'The deadline of the call has passed.', {}, error);
-      case Code.ResourceExhausted:
-        // Only the RPC libraries use this code, for messages over the read limit.
-        return failure('MESSAGE_TOO_LARGE', 'The message is too large.', {}, error);
       default:
         return internal(error);
     }

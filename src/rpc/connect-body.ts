@@ -16,9 +16,8 @@ import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { failure } from '../../common/contract/errors.ts';
 import type { FairQueue } from '../../common/queues/fair-queue.ts';
 import { callerKey, fairnessKey } from '../access/caller.ts';
-import { asFailure } from '../calls/as-failure.ts';
 import { untilSlotReleased } from '../calls/message-slot.ts';
-import { limitOf } from './message-limits.ts';
+import { limitOf, readingFailure } from './message-limits.ts';
 import { readJsonMessage, readMessage } from './read-message.ts';
 import { RECEIVE_MS } from './server-options.ts';
 
@@ -98,7 +97,7 @@ export function receive(
     try {
       yield* placeholders();
     } catch (error) {
-      throw asFailure(signal.aborted ? ConnectError.from(signal.reason, Code.Canceled) : error);
+      throw readingFailure(signal.aborted ? ConnectError.from(signal.reason, Code.Canceled) : error, limit);
     }
   }
 

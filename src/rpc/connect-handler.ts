@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { createConnectRouter, createContextValues } from '@connectrpc/connect';
+import { createConnectRouter, createContextValues, type HandlerContext } from '@connectrpc/connect';
 import { createAsyncIterable, type UniversalHandler, type UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { failure } from '../../common/contract/errors.ts';
@@ -67,7 +67,8 @@ export function connectHandler(
  * bare 404. One is for single answers, one for streams; the methods stand for any others.
  */
 function unknownMethodHandlers(): readonly UniversalHandler[] {
-  const requestGate = () => Promise.reject(failure('UNIMPLEMENTED', 'There is no such method.'));
+  const requestGate = ({ url }: HandlerContext) =>
+    Promise.reject(failure('UNIMPLEMENTED', `There is no method ${new URL(url).pathname}.`));
   const { check, watch } = Health.method;
   const router = createConnectRouter({ requestGate });
   return router.rpc(check, () => ({})).rpc(watch, async function* () {}).handlers;

@@ -16,8 +16,8 @@ import { headersOf } from '../../common/contract/grpc-headers.ts';
 import { callerKey, fairnessKey, type Peer, peerKey } from '../access/caller.ts';
 import { asFailure } from '../calls/as-failure.ts';
 import { untilSlotReleased } from '../calls/message-slot.ts';
-import { takeTimeout } from './grpc-headers.ts';
-import { limitOf, type MessageLimit } from './message-limits.ts';
+import { calledPath, takeTimeout } from './grpc-headers.ts';
+import { limitOf, type MessageLimit, readingFailure } from './message-limits.ts';
 import { readMessage } from './read-message.ts';
 import { RECEIVE_MS, type ServerOptions } from './server-options.ts';
 import { timeoutOf } from './timeouts.ts';
@@ -64,14 +64,15 @@ export function callInterceptor(
   specs: ReadonlyMap<string, MethodImplSpec>,
 ): grpc.ServerInterceptor {
   return ({ path, requestStream }, call) => {
-    convertStatuses(call);
     const spec = specs.get(path);
     if (!spec) {
-      const unknown = toStatus(failure('UNIMPLEMENTED', 'There is no such method.'));
-      return new grpc.ServerInterceptingCall(call, { start: () => call.sendStatus(unknown) });
+      const onReceiveMetadata = (metadata: grpc.Metadata) =>
+        call.sendStatus(toStatus(failure('UNIMPLEMENTED', `There is no method ${calledPath(metadata)}.`)));
+      return new grpc.ServerInterceptingCall(call, { start: (next) => next({ onReceiveMetadata }) });
     }
     const { method } = spec;
     const limit = limitOf(method);
+    convertStatuses(call, limit);
     limitMessages(call, limit.bytes);
     let context: AdmittedCall['context'];
     let timer: NodeJS.Timeout | undefined;
@@ -190,13 +191,13 @@ function contextOf(
 }
 
 /** Adds the reason to statuses that the library sends by itself, such as for messages over the limit. */
-function convertStatuses(call: grpc.ServerInterceptingCallInterface): void {
+function convertStatuses(call: grpc.ServerInterceptingCallInterface, limit: MessageLimit): void {
   const sendStatus = call.sendStatus.bind(call);
   // Written where it is assigned to the property, it would keep the call: docs/decisions/2026-11-25-short-lived-objects.md.
   const sendCompleteStatus: typeof sendStatus = (status) => {
     const { code, details, metadata } = status;
     const complete = code === grpc.status.OK || (metadata?.get(STATUS_DETAILS).length ?? 0) > 0;
-    sendStatus(complete ? status : toStatus(asFailure(new ConnectError(details ?? '', code as number))));
+    sendStatus(complete ? status : toStatus(readingFailure(new ConnectError(details ?? '', code as number), limit)));
   };
   call.sendStatus = sendCompleteStatus;
 }

@@ -7,6 +7,9 @@ const TIMEOUT = 'signpost-timeout';
 /** The path of calls to methods that do not exist. */
 export const UNKNOWN_PATH = '/signpost/Unknown';
 
+/** The header with the path that such a call had. */
+const CALLED_PATH = 'signpost-called-path';
+
 /**
  * Changes the headers of calls before grpc-js reads them, because it has no hook there. It would end a call at its
  * deadline, and answer one to an unknown method, with a status that lacks the reason; so the timeout is renamed, and
@@ -17,7 +20,10 @@ export function interceptHeaders(server: Http2Server, paths: ReadonlySet<string>
     delete headers[TIMEOUT];
     if (headers['grpc-timeout'] !== undefined) headers[TIMEOUT] = headers['grpc-timeout'];
     delete headers['grpc-timeout'];
-    if (!paths.has(headers[':path'] ?? '')) headers[':path'] = UNKNOWN_PATH;
+    const { ':path': path = '' } = headers;
+    if (paths.has(path)) return;
+    headers[CALLED_PATH] = path;
+    headers[':path'] = UNKNOWN_PATH;
   });
 }
 
@@ -26,4 +32,9 @@ export function takeTimeout(metadata: Metadata): string | undefined {
   const [text] = metadata.get(TIMEOUT);
   metadata.remove(TIMEOUT);
   return text?.toString();
+}
+
+/** The path that a call to `UNKNOWN_PATH` had. */
+export function calledPath(metadata: Metadata): string {
+  return metadata.get(CALLED_PATH).toString();
 }

@@ -97,7 +97,10 @@ test.each([
 ])('a message too large for a stream is rejected as too large: %s', async (_, address) => {
   const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${address()}` }));
   const watch = Array.fromAsync(health.watch({ service: 'x'.repeat(MAX_MESSAGE_BYTES) }));
-  await expect(watch.catch(readFailure)).resolves.toMatchObject({ reason: 'MESSAGE_TOO_LARGE' });
+  await expect(watch.catch(readFailure)).resolves.toMatchObject({
+    reason: 'MESSAGE_TOO_LARGE',
+    message: 'The message must have at most 8 KiB.',
+  });
 });
 
 /** Sends one call as a client without a library does: any headers, and any bytes as its envelopes. */
@@ -141,6 +144,14 @@ describe.each([
   ])('%s', async (_case, headers, envelopes, code, reason) => {
     expect(await send(address(), headers, envelopes)).toMatchObject({ code, reasons: [reason] });
   });
+});
+
+test.each([
+  ['native gRPC', native],
+  ['gRPC on the Connect port', onConnectPort],
+])('the error of an unknown method names it: %s', async (_, address) => {
+  const { details } = await send(address(), { ':path': '/none/None' }, EMPTY);
+  expect(details).toBe('There is no method /none/None.');
 });
 
 test('headers that can’t be read, such as a key with a foreign character, are not printed', async () => {

@@ -1,8 +1,11 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { MAX_ROWS_BYTES, messageTooLarge } from '../../common/contract/limits.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { checkedByMessage } from '../access/interceptor.ts';
 import { requirementsOf, standardService } from '../access/requirements.ts';
+import { asFailure } from '../calls/as-failure.ts';
 
 /** Size limit of a request message. */
 export interface MessageLimit {
@@ -25,6 +28,14 @@ const ORDINARY: MessageLimit = { bytes: 2 * 1024 * 1024, values: 10_000, isQueue
  * each. Empty rows take two bytes of a message: 8 KB compressed were 4.2 million rows, 400 MB and seconds of CPU.
  */
 const LARGE: MessageLimit = { bytes: MAX_ROWS_BYTES, values: 1_200_000, isQueued: true };
+
+/** An error of reading a message within `limit`, as one of the catalogue. */
+export function readingFailure(error: unknown, { bytes }: MessageLimit): ConnectError {
+  const isOfLibrary = error instanceof ConnectError && error.findDetails(ErrorInfoSchema).length === 0;
+  // The libraries use this code only for messages over the limit.
+  if (isOfLibrary && error.code === Code.ResourceExhausted) return messageTooLarge(bytes, error);
+  return asFailure(error);
+}
 
 /** The largest message that any method reads, in bytes. */
 export const MAX_MESSAGE_BYTES = LARGE.bytes;

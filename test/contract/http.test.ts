@@ -19,7 +19,13 @@ describe('paths and methods', () => {
     const account = await api.account();
     const { status, body } = await api.call('GET', path, { headers: { authorization: `Bearer ${account.apiKey}` } });
     expect(status).toBe(404);
-    expect(Object.keys(body)).toEqual(['error']);
+    expect(body).toEqual({ error: `There is no endpoint ${path}; see /docs.` });
+  });
+
+  test('404: a long unknown path is shown in part, and its query is not', async () => {
+    const path = `/api/${'x'.repeat(1_000)}`;
+    const { body } = await api.call('GET', `${path}?email=anna@example.com`);
+    expect(body).toEqual({ error: `There is no endpoint ${path.slice(0, 200)}; see /docs.` });
   });
 
   test.each([
@@ -63,7 +69,7 @@ describe('paths and methods', () => {
       for (const method of ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS', 'PUT']) {
         const { status, headers, body } = await account.call(method, path);
         expect([method, status, headers.has('allow')]).toEqual([method, 404, false]);
-        if (method !== 'HEAD') expect(body.error).toBe('There is nothing at this path.');
+        if (method !== 'HEAD') expect(body.error).toBe(`There is no endpoint /api/v1${path}; see /docs.`);
       }
     },
   );
