@@ -5,6 +5,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { newUuid } from '../common/contract/ids.ts';
 import { pullReader } from '../common/telemetry/pull-reader.ts';
 import { freshDatabase } from '../test/harness/database.ts';
+import { insertAccount } from '../test/harness/insert-account.ts';
 import { measureBacklogs } from './backlog-metrics.ts';
 
 const { url } = await freshDatabase();
@@ -17,8 +18,7 @@ afterAll(async () => {
 });
 
 async function accountWithUnfinishedWork(createdAt: string): Promise<string> {
-  const id = newUuid();
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'A', 'business')`, [id]);
+  const id = await insertAccount(pool);
   await pool.query(
     `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped, created_at)
      values ($1, $2, '#000000', '#ffffff', 10, 0, 0, ${createdAt})`,

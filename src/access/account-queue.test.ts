@@ -6,6 +6,7 @@ import { newUuid } from '../../common/contract/ids.ts';
 import { PostgresUnavailable } from '../../common/postgres/unavailable.ts';
 import { AdmissionService } from '../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { CONNECT_TIMEOUT_MS, type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { inAccountQueue } from './account-queue.ts';
@@ -22,7 +23,7 @@ const existing = newUuid();
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 10, entities);
   await database.pool.query(`create table counters (name text primary key, value integer not null)`);
-  await database.pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [existing]);
+  await insertAccount(database.pool, { id: existing });
 });
 afterAll(() => database.close());
 

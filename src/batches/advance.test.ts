@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { advance } from './advance.ts';
@@ -11,8 +12,8 @@ afterAll(close);
 
 // Such a second job would otherwise wait in the place of another account's work.
 test('a job ends if another one creates the codes of the batch, and the last one announces it', async () => {
-  const [account, batch] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const batch = newUuid();
   await pool.query(
     `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
      values ($1, $2, '#000000', '#ffffff', 1001, 1001, 0)`,
@@ -31,8 +32,8 @@ test('a job ends if another one creates the codes of the batch, and the last one
 
 // A merge of a tag of very many codes locks it for a minute, in which such jobs would hold the places of other accounts' work.
 test('a job ends if a label of its rows stays locked', async () => {
-  const [account, batch] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const batch = newUuid();
   await pool.query('insert into code_counts (account_id) values ($1)', [account]);
   await pool.query(`insert into tags (id, account_id, name) values ($1, $2, 'menu')`, [newUuid(), account]);
   await pool.query(

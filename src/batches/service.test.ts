@@ -7,6 +7,7 @@ import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { ImageFormat } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { platformHosts } from '../codes/fields/platform-hosts.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
@@ -23,8 +24,7 @@ async function newClient() {
   const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
   const { pool, close } = database;
   onTestFinished(close);
-  const id = newUuid();
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);
+  const id = await insertAccount(pool, { plan: 'enterprise' });
   await pool.query('insert into code_counts (account_id) values ($1)', [id]);
   const { signal } = new AbortController();
   const service = batchesService({

@@ -8,9 +8,9 @@ import {
 import { createContextValues, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
 import { afterAll, beforeAll, vi } from 'vitest';
 import { cursors } from '../../common/contract/cursors.ts';
-import { newUuid } from '../../common/contract/ids.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { callerKey } from '../access/caller.ts';
 import { openMeters } from '../access/usage.ts';
 import { asFailure } from '../calls/as-failure.ts';
@@ -73,8 +73,7 @@ export function codesServices() {
       }
     },
     async newTenant(codeLimit: number | null = null): Promise<Tenant> {
-      const id = newUuid();
-      await pool().query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [id]);
+      const id = await insertAccount(pool());
       await openMeters(pool(), id);
       return { id, codeLimit };
     },

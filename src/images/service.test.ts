@@ -6,6 +6,7 @@ import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { ImageFormat, ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
@@ -36,7 +37,7 @@ async function newCode(columns: Partial<{ [Name in keyof typeof COLUMNS]: (typeo
   const [accountId, codeId] = [newUuid(), newUuid()];
   const shortCode = codeId.slice(-7);
   const code = { ...COLUMNS, ...columns };
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  await insertAccount(pool, { id: accountId });
   await pool.query(
     `insert into codes (id, account_id, short_code, ${Object.keys(code)}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [codeId, accountId, shortCode, ...Object.values(code)],

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { newUuid } from '../../common/contract/ids.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { BATCH_TASK } from '../batches/advance.ts';
 import { openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
@@ -18,8 +19,8 @@ test('unfinished work of every task that no process does is done', async () => {
   const database = await openDatabase(url, 3, entities);
   onTestFinished(() => database.close());
   const { pool } = database;
-  const [account, batch, change] = [newUuid(), newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account]);
+  const account = await insertAccount(pool);
+  const [batch, change] = [newUuid(), newUuid()];
   await pool.query(
     `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
      values ($1, $2, '#000000', '#ffffff', 1, 0, 0)`,
@@ -55,8 +56,7 @@ test.each([
   const { pool } = database;
   /** Stores batches of a new account that has completed others, one after the other. */
   async function batchesOf(count: number, completed = 0): Promise<string[]> {
-    const account = newUuid();
-    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [account]);
+    const account = await insertAccount(pool);
     await pool.query(
       `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped, completed_at)
        select gen_random_uuid(), $1, '#000000', '#ffffff', 1, 0, 0, now() from generate_series(1, $2)`,

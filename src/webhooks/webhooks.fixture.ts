@@ -7,6 +7,7 @@ import type { LogRecord } from '../../common/log/log.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { insertAccount } from '../../test/harness/insert-account.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { entities } from '../entities.ts';
@@ -62,8 +63,7 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
     seal,
     secretKey: secretKey.toString('base64'),
     async newAccount({ allowPrivate = true } = {}) {
-      const id = newUuid();
-      await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [id]);
+      const id = await insertAccount(pool);
       const service = webhooksService({ database, cursors: cursors(secretKey), seal, allowPrivate });
       return {
         id,

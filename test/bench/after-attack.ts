@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import type { Measured } from './load.ts';
+import { median } from './median.ts';
 import { type Platform, startPlatform } from './platform.ts';
 import { runLoad } from './run-load.ts';
 
@@ -67,9 +68,7 @@ async function scans({ port, codes }: Subject): Promise<Measured> {
 }
 
 function medians(measured: readonly Measured[]): { p50: number; p99: number } {
-  const median = (of: (one: Measured) => number) =>
-    measured.map(of).toSorted((a, b) => a - b)[measured.length >> 1] ?? NaN;
-  return { p50: median(({ p50 }) => p50), p99: median(({ p99 }) => p99) };
+  return { p50: median(measured.map(({ p50 }) => p50)), p99: median(measured.map(({ p99 }) => p99)) };
 }
 
 async function subjectOf(platform: Platform, name: string): Promise<Subject> {

@@ -16,6 +16,7 @@ import { outboxPublished } from '../harness/outbox-published.ts';
 import { ACCOUNTS, type Operation, operationsOn } from './api-operations.ts';
 import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
+import { median } from './median.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, type RestClient } from './rest-client.ts';
 
@@ -53,8 +54,8 @@ for (const [name, { rest, straight }] of Object.entries(operations)) {
   for (let round = 0; round < ROUNDS; round++) {
     rounds.push({ rest: await load(rest, SLICES.round), straight: await load(straight, SLICES.round) });
   }
-  const over = median(rounds.map((each) => each.rest));
-  const direct = median(rounds.map((each) => each.straight));
+  const over = medianRound(rounds.map((each) => each.rest));
+  const direct = medianRound(rounds.map((each) => each.straight));
   const ratio = (over.rate / direct.rate).toFixed(2);
   rates.push(`| ${[name, ...figures(over), ...figures(direct), ratio].join(' | ')} |`);
   const cpuUsed = [...PARTS.map((part) => over[part]), direct.load, direct.postgres].map(Math.round);
@@ -93,11 +94,9 @@ async function load(operation: Operation['rest'], slices: number): Promise<Round
   return { rate: times.length / seconds, p50: at(0.5), p99: at(0.99), ...cpuUsed };
 }
 
-function median(rounds: readonly Round[]): Round {
-  const middle = (key: keyof Round) =>
-    rounds.map((round) => round[key]).toSorted((one, other) => one - other)[rounds.length >> 1] ?? 0;
+function medianRound(rounds: readonly Round[]): Round {
   const keys = ['rate', 'p50', 'p99', ...PARTS] as const;
-  return Object.fromEntries(keys.map((key) => [key, middle(key)])) as Round;
+  return Object.fromEntries(keys.map((key) => [key, median(rounds.map((round) => round[key]))])) as Round;
 }
 
 function figures({ rate, p50, p99 }: Round): string[] {

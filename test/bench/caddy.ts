@@ -14,9 +14,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { spawnCaddy } from '../harness/caddy-process.ts';
+import { median } from './median.ts';
 import { PHONE_HEADERS } from './phone.ts';
 import { startScanDatabase } from './scan-database.ts';
-import { fillTable, median, scanLoad, type Throughput, wrk } from './scan-load.ts';
+import { fillTable, scanLoad, type Throughput, wrk } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
 const CODES = 20_000;

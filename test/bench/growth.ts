@@ -17,10 +17,11 @@ import pg from 'pg';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { resetBurstLimits } from './burst-limits.ts';
 import { cpuOf } from './cpu.ts';
+import { median } from './median.ts';
 import { startPlatform } from './platform.ts';
 import { connectRest, requestText } from './rest-client.ts';
 import { startScanDatabase } from './scan-database.ts';
-import { fillTable, median, scanLoad } from './scan-load.ts';
+import { fillTable, scanLoad } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
 const { positionals } = parseArgs({ allowPositionals: true });

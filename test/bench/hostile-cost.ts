@@ -14,6 +14,7 @@ import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { RPC_SERVICES } from '../harness/rpc-services.ts';
+import { median } from './median.ts';
 import { startPlatform } from './platform.ts';
 import { childrenOf, memoryOf } from './process-tree.ts';
 
@@ -76,12 +77,8 @@ printTable(
   ['Connect: ms of CPU a KiB', 'peak MiB', 'native gRPC: ms of CPU a KiB', 'peak MiB'],
 );
 for (const protocol of ['REST', 'Connect', 'native gRPC']) {
-  const sorted = [...costs.values()]
-    .flatMap((protocols) => protocols.get(protocol)?.cpuMs ?? [])
-    .toSorted((one, other) => one - other);
-  console.log(
-    `${protocol}: median ${sorted[sorted.length >> 1]?.toFixed(1)} ms, most ${sorted.at(-1)?.toFixed(1)} ms a KiB`,
-  );
+  const all = [...costs.values()].flatMap((protocols) => protocols.get(protocol)?.cpuMs ?? []);
+  console.log(`${protocol}: median ${median(all).toFixed(1)} ms, most ${Math.max(...all).toFixed(1)} ms a KiB`);
 }
 await platform[Symbol.asyncDispose]();
 process.exit();

@@ -20,6 +20,7 @@ import { renderPng } from '../../src/images/png.ts';
 import { renderSvg } from '../../src/images/svg.ts';
 import { resetBurstLimits } from './burst-limits.ts';
 import { IMAGE_PARTS, type ImageFigures, imageRequests } from './image-requests.ts';
+import { median } from './median.ts';
 import { startPlatform } from './platform.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 7);
@@ -130,10 +131,6 @@ async function latenciesDuring(work: () => Promise<void>): Promise<{ p50: string
   times.sort((one, other) => one - other);
   const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? 0).toFixed(1)} ms`;
   return { p50: at(0.5), p99: at(0.99) };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? 0;
 }
 
 /** Images per second, over at least `ROUND_MS`. */

@@ -21,6 +21,7 @@ import { columnsOf, listed } from '../../src/db/columns.ts';
 import { openDatabase, ormOptions } from '../../src/db/database.ts';
 import { entityManagerIn, ormTransaction } from '../../src/db/orm-transaction.ts';
 import { entities } from '../../src/entities.ts';
+import { insertAccount } from '../harness/insert-account.ts';
 
 const ROUNDS = 9;
 const CALLS = 500;
@@ -36,8 +37,7 @@ await migrate();
 const library = await MikroORM.init({ ...ormOptions(postgres.url, entities), driver: PostgreSqlDriver });
 running.defer(() => library.close());
 
-const accountId = newUuid();
-await pool.query(`insert into accounts (id, name, plan) values ($1, 'Bench', 'business')`, [accountId]);
+const accountId = await insertAccount(pool);
 
 const columns = listed(columnsOf(CodeEntity));
 const read = statement('bench_read', `select ${columns} from codes where account_id = $1 and id = $2`);

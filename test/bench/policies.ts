@@ -16,8 +16,9 @@ import { stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { policyOf } from '../../common/targets/policy.fixture.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { median } from './median.ts';
 import { startScanDatabase } from './scan-database.ts';
-import { fillTable, median, scanLoad, type Throughput } from './scan-load.ts';
+import { fillTable, scanLoad, type Throughput } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
 const [CODES, SECONDS] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 1)];

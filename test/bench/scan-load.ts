@@ -102,7 +102,3 @@ export async function fillTable(
   await table.close();
   return { folder, codes, shortCodes };
 }
-
-export function median(values: readonly number[] = []): number {
-  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? Number.NaN;
-}

@@ -9,8 +9,9 @@
  */
 import { join } from 'node:path';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { median } from './median.ts';
 import { startScanDatabase } from './scan-database.ts';
-import { fillTable, median, scanLoad, type Throughput } from './scan-load.ts';
+import { fillTable, scanLoad, type Throughput } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 14);

@@ -16,8 +16,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
 import type { Measured } from './load.ts';
+import { median } from './median.ts';
 import { startScanDatabase } from './scan-database.ts';
-import { CONNECTIONS, fillTable, median, scanLoad, type Throughput, wrk } from './scan-load.ts';
+import { CONNECTIONS, fillTable, scanLoad, type Throughput, wrk } from './scan-load.ts';
 import * as subject from './scan-subjects.ts';
 
 const [CODES, SECONDS] = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 3)];

@@ -27,6 +27,7 @@ import { waitingRecords } from '../../src/scans/ledger/ledger.ts';
 import { startRecorder } from '../../src/scans/recording/recorder.ts';
 import { IPHONE, newScannedCode, scanRecord, visitor } from '../../src/scans/scans.fixture.ts';
 import { kafkaForTests } from '../harness/kafka.ts';
+import { median } from './median.ts';
 
 const COUNT = Number(process.argv[2] ?? 300_000);
 const ROUNDS = 3;
@@ -157,8 +158,4 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 }

@@ -16,6 +16,7 @@ import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.t
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { outboxPublished } from '../harness/outbox-published.ts';
+import { median } from './median.ts';
 import { startPlatform } from './platform.ts';
 
 const CODES = 25_000;
@@ -107,10 +108,6 @@ async function update(round: number): Promise<number> {
     [bare.owner, bare.ids, urls],
   );
   return performance.now() - start;
-}
-
-function median(times: readonly number[]): number {
-  return times.toSorted((one, another) => one - another)[Math.floor(times.length / 2)] ?? 0;
 }
 
 const changes: number[] = [];

@@ -16,6 +16,7 @@ import { Answer, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route
 import { type Scan, ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../../../src/codes/create/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { limitAttempts } from '../../http/address-limits.ts';
 import { openRouteTable, type RouteTable } from '../routes/route-table.ts';
 import { lookUpUnknownCodes, type UnknownCodes } from '../routes/unknown-codes.ts';
@@ -48,7 +49,7 @@ let lookUp: UnknownCodes;
 beforeAll(async () => {
   const { url } = await freshDatabase();
   database = new pg.Pool({ connectionString: url, max: 1 });
-  await database.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  await insertAccount(database, { id: accountId });
   table = openRouteTable(join(folder, 'routes'), logger);
   spool = openSpool({ folder: join(folder, 'spool'), logger, offer: () => {} });
   spooled = readSpool(join(folder, 'spool'), logger);

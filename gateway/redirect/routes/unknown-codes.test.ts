@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, type MockInstance, onTestFinis
 import { newUuid } from '../../../common/contract/ids.ts';
 import { newShortCode } from '../../../src/codes/create/short-code.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { limitAttempts } from '../../http/address-limits.ts';
 import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
 
@@ -33,8 +34,7 @@ beforeEach(() => {
 });
 
 async function create(shortCode: string): Promise<void> {
-  const accountId = newUuid();
-  await database.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'business')`, [accountId]);
+  const accountId = await insertAccount(database);
   await database.query(
     `insert into codes (id, account_id, type, short_code, target_url) values ($1, $2, 'dynamic', $3, 'https://a.example')`,
     [newUuid(), accountId, shortCode],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { deleteExpiredKeys } from './key-records.ts';
@@ -15,8 +15,7 @@ afterAll(() => Promise.all(databases.map((database) => database.close())));
 // Source: docs/contract.md, "Idempotency".
 test('one sweep deletes all keys older than 24 hours, however many, beside that of another core', async () => {
   const [{ pool }] = databases as [Database, Database];
-  const account = newUuid();
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [account]);
+  const account = await insertAccount(pool);
   const insert = (prefix: string, count: number, age: string) =>
     pool.query(
       `insert into idempotency (account_id, key, fingerprint, response, created_at)

@@ -6,6 +6,7 @@ import { failure, readFailure } from '../../../common/contract/errors.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admission_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { LOCKS } from '../../db/locks.ts';
 import { entities } from '../../entities.ts';
@@ -27,7 +28,7 @@ beforeEach(async () => {
 });
 
 async function newAccount(id = newUuid()): Promise<string> {
-  await databases[0].pool.query(`insert into accounts (id, name, plan) values ($1, 'x', 'business')`, [id]);
+  await insertAccount(databases[0].pool, { id });
   return id;
 }
 

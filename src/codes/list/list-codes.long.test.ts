@@ -6,6 +6,7 @@ import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { deleteCode } from '../delete/delete-code.ts';
@@ -22,7 +23,7 @@ beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
   const { pool } = database;
   for (const id of [accountId, otherId]) {
-    await pool.query(`insert into accounts (id, name, plan) values ($1, 'Many', 'enterprise')`, [id]);
+    await insertAccount(pool, { id, plan: 'enterprise' });
     await insertCodes(CODES, id);
   }
   await pool.query('insert into code_counts (account_id, live, listed) values ($1, $2, $2)', [accountId, CODES]);

@@ -5,6 +5,7 @@ import { cursors } from '../../../common/contract/cursors.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { CodeOrder, CodeState, ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { listCodes } from './list-codes.ts';
@@ -20,9 +21,7 @@ beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 4, entities);
   const { pool } = database;
   const otherId = newUuid();
-  await pool.query(`insert into accounts (id, name, plan) select unnest($1::uuid[]), 'Many', 'enterprise'`, [
-    [accountId, otherId],
-  ]);
+  for (const id of [accountId, otherId]) await insertAccount(pool, { id, plan: 'enterprise' });
   // Before and after all codes that are listed, a code of another account and a deleted one.
   const addUnlisted = (name: string) =>
     pool.query(

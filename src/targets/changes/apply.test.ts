@@ -2,6 +2,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { newShortCode } from '../../codes/create/short-code.ts';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
@@ -25,8 +26,8 @@ async function newCode(account: string, columns: { policy?: object; version?: nu
 
 // Such a second job would otherwise wait in the place of another account's work.
 test('a job ends if another one applies the change', async () => {
-  const [account, change] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const change = newUuid();
   await pool.query(
     `insert into target_changes (id, account_id, dry_run, author, note, total, failed) values ($1, $2, false, '', '', 2501, 0)`,
     [change, account],
@@ -42,8 +43,8 @@ test('a job ends if another one applies the change', async () => {
 
 // What happens between the storing of a row and its step: a code is deleted, or gets the target or another version.
 test('each row is applied to its code as it is then', async () => {
-  const [account, change] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const change = newUuid();
   const rows = [
     { code: await newCode(account), url: AFTER, policy: null },
     { code: await newCode(account, { version: 7 }), url: AFTER, policy: null },
@@ -143,8 +144,8 @@ test('each row is applied to its code as it is then', async () => {
 
 // 2,500 codes with the largest policies took 215 MB at once.
 test('a step changes all codes at once, but only some whose policies are large', async () => {
-  const [account, change] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const change = newUuid();
   await pool.query(
     `insert into target_changes (id, account_id, dry_run, author, note, total, failed) values ($1, $2, false, '', '', 5000, 0)`,
     [change, account],

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { newShortCode } from '../../codes/create/short-code.ts';
 import { openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
@@ -20,8 +21,8 @@ const rowOf = (kind: Reference['kind'], text: string) => ({
 
 /** An account with a batch of codes with these external references. Returns its UUID, and the codes' in order. */
 async function newAccount(...codes: readonly { reference: string; deleted?: boolean }[]) {
-  const [account, batch] = [newUuid(), newUuid()];
-  await pool.query(`insert into accounts (id, name, plan) values ($1, 'Test', 'enterprise')`, [account]);
+  const account = await insertAccount(pool, { plan: 'enterprise' });
+  const batch = newUuid();
   await pool.query(
     `insert into batches (id, account_id, foreground_color, background_color, total, failed, skipped)
      values ($1, $2, '#000000', '#ffffff', $3, 0, 0)`,
