@@ -12,6 +12,7 @@ import { TARGET_CHANGE_TASK } from '../targets/changes/apply.ts';
 import { schedule } from './task.ts';
 import { startWorker } from './worker.ts';
 
+const IDLE_TASK = { task: BATCH_TASK, advance: async () => false };
 const EVENTUALLY = { timeout: 20_000, interval: 50 };
 
 test('unfinished work of every task that no process does is done', async () => {
@@ -44,6 +45,34 @@ test('unfinished work of every task that no process does is done', async () => {
   await expect
     .poll(() => done.toSorted(), EVENTUALLY)
     .toEqual([`${BATCH_TASK.name} ${batch}`, `${TARGET_CHANGE_TASK.name} ${change}`].toSorted());
+});
+
+test('the jobs of processes that died are deleted a day after their work got a new job', async () => {
+  const { url } = await freshDatabase();
+  const database = await openDatabase(url, 3, entities);
+  onTestFinished(() => database.close());
+  const { pool } = database;
+  const [taken, recent] = [newUuid(), newUuid()];
+  // A replaced job is locked, without a key, and has no attempts left.
+  await pool.query(`select graphile_worker.add_job('other', job_key := key) from unnest($1::text[]) as key`, [
+    [taken, recent],
+  ]);
+  await pool.query(
+    `update graphile_worker._private_jobs set locked_by = 'died', attempts = 1,
+       locked_at = now() - case key when $1 then interval '25 hours' else interval '23 hours' end`,
+    [taken],
+  );
+  await pool.query(`select graphile_worker.add_job('other', job_key := key) from unnest($1::text[]) as key`, [
+    [taken, recent],
+  ]);
+  const jobs = async () =>
+    (await pool.query('select key, locked_by from graphile_worker._private_jobs order by id')).rows;
+  const successors = [taken, recent].map((key) => ({ key, locked_by: null }));
+  const replaced = { key: null, locked_by: 'died' };
+  expect(await jobs()).toEqual([replaced, replaced, ...successors]);
+  const worker = startWorker({ databaseUrl: url, database, tasks: [IDLE_TASK], logger: pino({ level: 'silent' }) });
+  onTestFinished(() => worker.stop());
+  await expect.poll(jobs, EVENTUALLY).toEqual([replaced, ...successors]);
 });
 
 test.each([

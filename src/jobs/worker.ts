@@ -5,9 +5,10 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { poolOptions } from '../../common/postgres/connection-options.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
-import { KEEP_ALIVE, PROMPT_MS, promptStatement, run } from '../../common/postgres/sql.ts';
+import { KEEP_ALIVE, PROMPT_MS, promptStatement, run, statement } from '../../common/postgres/sql.ts';
 import { isQueryTimeout } from '../../common/postgres/unavailable.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { hourly } from '../../common/runtime/periodically.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
@@ -38,6 +39,16 @@ const JOBS_ENDED = ['pool:gracefulShutdown:complete', 'pool:forcefulShutdown:com
 
 /** How long it may take for that, in ms. A job whose end is not reported has nothing left to do when it is done again. */
 const REPORTS_MS = 2_000;
+
+/**
+ * The jobs of processes that died: when their work gets a new job, the library takes their key and their further attempts, and
+ * leaves them locked. Scans all jobs: there is one for each unfinished work.
+ */
+const deleteAbandoned = statement(
+  'jobs_delete_abandoned',
+  `delete from graphile_worker._private_jobs
+   where key is null and attempts >= max_attempts and coalesce(locked_at, run_at) < now() - interval '1 day'`,
+);
 
 /** A task, and its next step for the row with this UUID, in one transaction; false once there is nothing left to do. */
 export interface RunnableTask {
@@ -124,12 +135,15 @@ export function startWorker(options: {
     run(pool, scheduleStalled).catch(reportNotScheduled);
   }, STALLED_MS);
 
+  const upkeep = hourly('deleting abandoned jobs', logger, async () => void (await run(pool, deleteAbandoned)));
+
   return {
     async stop() {
       clearInterval(stalledCheck);
       stopping.abort(new Error('the core is stopping'));
       await runner?.stop().catch(() => undefined);
       await running;
+      await upkeep.stop();
     },
   };
 }
