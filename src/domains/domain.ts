@@ -21,7 +21,7 @@ export const DomainEntity = defineEntity({
       .check(`state in ('pending', 'verified', 'live', 'failing')`),
     /** The value that its TXT record must contain; not a secret, as the record is public. */
     token: p.text(),
-    /** From one sequence for all accounts, so that the newest route of a hostname has the highest version. */
+    /** That of its newest route in releases up to 1.0. Nothing reads it. */
     version: p.bigint('number').defaultRaw(`nextval('domain_versions'::regclass)`).ignoreSchemaChanges('default'),
     /** What its last check found missing, as a sentence. */
     problem: p.text().default('').comment('What the last check found missing, as a sentence.'),

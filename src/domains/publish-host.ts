@@ -16,20 +16,19 @@ const nextVersion = statement<{ version: string }>(
 
 /**
  * Publishes the route of a verified domain to the gateways, in the transaction that changes the domain; the caller holds
- * the lock on the domain's row. `failing`: it does not resolve to the platform, not yet or no longer. Returns the route's
- * version.
+ * the lock on the domain's row. `failing`: it does not resolve to the platform, not yet or no longer. The versions
+ * of routes are from one sequence for all accounts, so that the newest one of a hostname has the highest.
  */
 export async function publishHost(
   em: EntityManager,
   { hostname, accountId }: Pick<DomainEntity, 'hostname' | 'accountId'>,
   status: { readonly failing?: boolean; readonly removed?: boolean },
-): Promise<number> {
+): Promise<void> {
   // The row outlives the domain, so that the hostname never serves another account's codes.
   await em.upsert(VerifiedHostnameEntity, { hostname, accountId });
   const tx = connectionOf(em);
-  const version = Number((await first(tx, nextVersion))?.version);
+  const { version } = (await first(tx, nextVersion)) as { version: string };
   const value = { hostname, accountId: encodeId('acct', accountId), ...status };
   const route = create(RouteSchema, { version: BigInt(version), entry: { case: 'host', value } });
   await addToOutbox(tx, [{ topic: ROUTES.name, key: `host:${hostname}`, value: toBinary(RouteSchema, route) }]);
-  return version;
 }

@@ -47,9 +47,7 @@ export function republishHosts({ orm }: Database, hostnames: readonly string[]):
 async function publish(em: EntityManager, hostnames?: readonly string[]): Promise<number> {
   const named = hostnames && { hostname: { $in: [...hostnames] } };
   const domains = await em.find(DomainEntity, { state: { $ne: 'pending' }, ...named });
-  for (const domain of domains) {
-    domain.version = await publishHost(em, domain, { failing: domain.state !== 'live' });
-  }
+  for (const domain of domains) await publishHost(em, domain, { failing: domain.state !== 'live' });
   const hosts = await run(connectionOf(em), removed, [hostnames ?? null]);
   for (const host of hosts) await publishHost(em, host, { removed: true });
   return domains.length + hosts.length;

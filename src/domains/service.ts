@@ -47,7 +47,6 @@ export function domainsService(options: {
           hostname,
           state: 'pending',
           token: randomBytes(16).toString('hex'),
-          version: 0,
           problem: '',
           firstLiveAt: null,
         });

@@ -83,7 +83,7 @@ async function transitionOnce(
     domain.state = next;
     domain.stateSince = raw<Date>('now()');
     await em.flush();
-    domain.version = await publishHost(em, domain, { failing: next !== 'live' });
+    await publishHost(em, domain, { failing: next !== 'live' });
     if (next === 'live' && domain.firstLiveAt === null) {
       domain.firstLiveAt = domain.stateSince;
       await domainLive(tx, domain.accountId, domainMessage(domain));
