@@ -20,3 +20,15 @@ test('all invalid variables are named before anything starts', () => {
     ),
   );
 });
+
+test.each([
+  ['8087', 'METRICS_PORT 8087 and the 3 ports after it are used, among them DASHBOARD_PORT 8090.'],
+  ['8081', 'METRICS_PORT 8081 and the 3 ports after it are used, among them CORE_PORT 8081.'],
+  ['65533', 'METRICS_PORT must be a port from 1 to 65532, whose following 3 are used, too.'],
+])('METRICS_PORT %s, with which a process could not start, is an error', (METRICS_PORT, sentence) => {
+  expect(() => readSettings({ METRICS_PORT })).toThrow(new OperatorError(sentence));
+});
+
+test('METRICS_PORT may be beside the other ports', () => {
+  for (const METRICS_PORT of ['8086', '8091', '65532', '']) expect(() => readSettings({ METRICS_PORT })).not.toThrow();
+});

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { flag, optionalText, readVariables, type VariableType } from '../common/runtime/variables.ts';
+import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
@@ -24,6 +26,9 @@ export interface Settings {
   readonly sample: boolean;
 }
 
+/** The processes of a local run have consecutive ports for metrics. */
+const METRICS_PORTS = 4;
+
 const VARIABLES = {
   DATA_DIR: CORE_VARIABLES.DATA_DIR,
   PORT: { type: knownPort(GATEWAY_VARIABLES.PORT.type) },
@@ -31,6 +36,7 @@ const VARIABLES = {
   GRPC_PORT: { type: knownPort(CORE_VARIABLES.GRPC_PORT.type) },
   DASHBOARD: { type: flag(true) },
   DASHBOARD_PORT: { type: knownPort(DASHBOARD_VARIABLES.DASHBOARD_PORT.type) },
+  METRICS_PORT: { type: firstMetricsPort(TELEMETRY_VARIABLES.METRICS_PORT.type) },
   PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL,
   DATABASE_URL: { type: optionalText('a Postgres address') },
   SAMPLE: { type: flag(true) },
@@ -39,6 +45,7 @@ const VARIABLES = {
 /** Reads the settings; an empty variable counts as unset. Throws an `OperatorError` if any is invalid. */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const values = readVariables(VARIABLES, env);
+  expectOtherPorts(values);
   return {
     dataDir: resolve(values.DATA_DIR),
     port: values.PORT,
@@ -49,6 +56,24 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     databaseUrl: values.DATABASE_URL,
     sample: values.SAMPLE,
   };
+}
+
+function firstMetricsPort(type: VariableType<number | undefined>): VariableType<number | undefined> {
+  const last = 65_536 - METRICS_PORTS;
+  const schema = type.schema.refine((value) => value === undefined || (value > 0 && value <= last));
+  return { ...type, schema, name: `a port from 1 to ${last}, whose following ${METRICS_PORTS - 1} are used, too` };
+}
+
+/** A process whose port for metrics is that of another one could not start. */
+function expectOtherPorts(values: ReturnType<typeof readVariables<typeof VARIABLES>>): void {
+  const { METRICS_PORT: first, PORT, CORE_PORT, GRPC_PORT, DASHBOARD_PORT } = values;
+  if (first === undefined) return;
+  for (const [name, port] of Object.entries({ PORT, CORE_PORT, GRPC_PORT, DASHBOARD_PORT })) {
+    if (port >= first && port < first + METRICS_PORTS)
+      throw new OperatorError(
+        `METRICS_PORT ${first} and the ${METRICS_PORTS - 1} ports after it are used, among them ${name} ${port}.`,
+      );
+  }
 }
 
 /** The same port without 0, which does not tell the other programs where to connect. */

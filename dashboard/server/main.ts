@@ -8,6 +8,7 @@ import { logWarnings } from '../../common/runtime/log-warnings.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { readConfiguredCa } from '../../common/runtime/read-configured-file.ts';
+import { singleFlight } from '../../common/runtime/single-flight.ts';
 import { exitWithParent, stopRequest } from '../../common/runtime/stop-request.ts';
 import { readVariables } from '../../common/runtime/variables.ts';
 import { serveObserved } from '../../common/telemetry/serve.ts';
@@ -42,6 +43,7 @@ async function main(config: DashboardConfig): Promise<void> {
     logger,
   });
   running.defer(() => core.close());
+  const isServing = singleFlight(core.isServing);
   let isReady = false;
   running.use(
     await serveObserved({
@@ -50,7 +52,7 @@ async function main(config: DashboardConfig): Promise<void> {
       collect: telemetry.collect,
       async unready() {
         if (!isReady) return 'The dashboard is starting or stopping.';
-        return (await core.isServing()) ? undefined : 'The core is unavailable.';
+        return (await isServing()) ? undefined : 'The core is unavailable.';
       },
       logger,
     }),
