@@ -38,7 +38,7 @@ export function codeAnalyticsCommand(code: Command): void {
   );
 }
 
-/** Scans of a code with a policy by the version, rule and variant of its target; none for other codes. */
+/** Scans by the version, rule and variant of the code's target; none if it has never been changed. */
 interface WithTargets extends AnalyticsJson {
   readonly targets?: readonly { version: number; rule: number | null; variant: string | null; scans: number }[];
 }

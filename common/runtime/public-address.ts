@@ -20,10 +20,20 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0) return false;
-  // The system connects to IPv4-mapped addresses over IPv4, so they are checked as IPv4 addresses.
-  const processed = ipaddr.process(address);
-  const isNat64 = processed instanceof ipaddr.IPv6 && processed.match(NAT64);
-  const parsed = isNat64 ? ipaddr.fromByteArray(processed.toByteArray().slice(-4)) : processed;
+  const parsed = reached(address);
   if (parsed.range() !== 'unicast') return false;
   return parsed instanceof ipaddr.IPv6 ? parsed.match(GLOBAL_UNICAST) : parsed.toString() !== AZURE_METADATA;
+}
+
+/** The IPv4 address that NAT64 connects to for an IPv6 address in its range; others are returned unchanged. */
+export function withoutNat64(address: string): string {
+  const parsed = reached(address);
+  return parsed instanceof ipaddr.IPv4 ? parsed.toString() : address;
+}
+
+/** The address that the system connects to: IPv4-mapped addresses and those of NAT64 are reached over IPv4. */
+function reached(address: string): ipaddr.IPv4 | ipaddr.IPv6 {
+  const parsed = ipaddr.process(address);
+  const isNat64 = parsed instanceof ipaddr.IPv6 && parsed.match(NAT64);
+  return isNat64 ? ipaddr.fromByteArray(parsed.toByteArray().slice(-4)) : parsed;
 }

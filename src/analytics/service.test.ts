@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { lastDays } from '../../dashboard/app/routes/overview/windows.ts';
 import {
@@ -362,6 +363,7 @@ test('a report ends, also in Postgres, when its caller has gone', async () => {
   };
   await transaction(database.pool, async (tx) => {
     // Reports wait for these.
+    await tx.query(MAY_BE_IDLE);
     await tx.query('lock table scan_days, scan_rollups, scan_totals');
     for (const call of ['getScanReport', 'listTopCodes', 'getCodeAnalytics'] as const) {
       const caller = new AbortController();

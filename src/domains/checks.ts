@@ -62,20 +62,23 @@ export function startChecks(options: {
   const { signal } = stopping;
   const bell = notifications.bell('domains', POLL_MS);
 
-  const reportUnanswered = throttledReport(REPORT_MS, (domains, latest: { err: unknown; domain: string }) =>
-    logger.warn({ ...latest, domains }, 'the DNS records of a domain could not be looked up: it keeps its state'),
+  const reportUnanswered = throttledReport(REPORT_MS, (lookUps, latest: { err: unknown; domain: string }) =>
+    logger.warn({ ...latest, lookUps }, 'the DNS records of a domain could not be looked up: it keeps its state'),
   );
 
   /** Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none. */
   async function checkDue(): Promise<number | undefined> {
     const due = await run(pool, leaseDue);
     const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
+    const unanswered = due.flatMap(({ id }, index) => {
+      const result = results[index];
+      return result?.status === 'rejected' ? [{ err: result.reason, domain: encodeId('domain', id) }] : [];
+    });
+    const [latest] = unanswered;
+    if (latest && !signal.aborted) reportUnanswered(unanswered.length, latest);
     // One after the other, to leave connections for RPCs.
     for (const [index, { id, account_id: accountId, state }] of due.entries()) {
       const result = results[index];
-      if (result?.status === 'rejected' && !signal.aborted) {
-        reportUnanswered(1, { err: result.reason, domain: encodeId('domain', id) });
-      }
       if (result?.status !== 'fulfilled') continue;
       const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),

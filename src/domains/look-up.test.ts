@@ -54,6 +54,14 @@ test('a CNAME for the platform resolves, also through other CNAMEs and in any ca
   expect(await check('verified')).toMatchObject({ resolves: true });
 });
 
+test('an address that DNS64 made from one of the platform’s is the platform’s', async () => {
+  dns.set(hostname, 'A', '192.0.2.10');
+  dns.set(hostname, 'AAAA', '64:ff9b::c000:20a');
+  expect(await check('verified')).toMatchObject({ resolves: true, problem: '' });
+  dns.set(hostname, 'AAAA', '64:ff9b::c000:20b');
+  expect(await check('verified')).toMatchObject({ resolves: false });
+});
+
 test('a cycle of CNAMEs ends', async () => {
   dns.set(hostname, 'CNAME', `alias.${hostname}`);
   dns.set(`alias.${hostname}`, 'CNAME', `last.${hostname}`);

@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 import type { DomainStateName } from '../../common/contract/names.ts';
-import { isPublicAddress } from '../../common/runtime/public-address.ts';
+import { isPublicAddress, withoutNat64 } from '../../common/runtime/public-address.ts';
 import { type DomainEntity, txtName, txtValue } from './domain.ts';
 import { DOMAIN_PROBLEMS } from './problems.ts';
 
@@ -91,7 +91,8 @@ async function addressProblem(resolver: Resolver, hostname: string, platform: Pl
     recordsOf(resolver.resolve4(hostname)),
     recordsOf(resolver.resolve6(hostname)),
   ]);
-  const addresses = [...four, ...six];
+  // DNS64 adds an IPv6 address for each IPv4 address of a host that has none.
+  const addresses = [...new Set([...four, ...six].map(withoutNat64))];
   const remedy = DOMAIN_PROBLEMS.remedy(hostname, platform.host, platform.addresses);
   if (addresses.length === 0) return DOMAIN_PROBLEMS.noAddress(hostname, remedy);
   const platformAddresses = new BlockList();

@@ -20,7 +20,7 @@ export const ScanEntity = defineEntity({
     referrer: p.text().collation('C'),
     /** A keyed hash whose key is destroyed after the day, or a random number. */
     visitor: p.bigint('bigint'),
-    /** The version of the code's target that answered; null, as the following two, if the code had no policy. */
+    /** The version of the code's target that answered; null, as the following two, if it had never been changed. */
     targetVersion: p.integer().nullable(),
     /** The rule that decided, counted from 1; 0 if none did. */
     targetRule: p.smallint().nullable(),

@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../common/contract/durations.ts';
 import { RULES } from '../../../common/contract/user-agent.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
+import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
@@ -261,7 +262,7 @@ test('archiving that is killed at any moment leaves every scan in exactly one pl
   expect(new Set(ids).size).toBe(records.length);
   expect(await total(scanned)).toBe(records.length);
   expect(await expectCleanAudit()).toMatchObject({ archived: records.length });
-});
+}, 90_000);
 
 test('a line of an archive file has every column', async () => {
   const scanned = newScannedCode();
@@ -386,6 +387,7 @@ describe('deleting the scans of an account', () => {
     let finished: Promise<void> | undefined;
     await transaction(database.pool, async (tx) => {
       // The first one waits for this.
+      await tx.query(MAY_BE_IDLE);
       await tx.query('lock table scan_totals');
       finished = finishDeletions(database.pool, folder);
       await expect

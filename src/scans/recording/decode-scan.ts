@@ -3,7 +3,7 @@ import { decodeId, type IdPrefix } from '../../../common/contract/ids.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { decodeFields, type ScanFields } from './scan-fields.ts';
 
-/** What decided where a scan of a code with a policy leads. */
+/** The target that answered a scan, and what decided it. */
 export interface ScanTarget {
   /** The version of the code's target, from 1 on. */
   readonly version: number;
@@ -31,7 +31,7 @@ export interface DecodedScan {
   readonly country: string;
   /** Empty when there was no referrer. */
   readonly referrerHost: string;
-  /** Undefined if the code had no policy. */
+  /** Undefined if the code's target had never been changed. */
   readonly target: ScanTarget | undefined;
   /** Offset of its record in the log. */
   readonly offset: bigint;
@@ -91,7 +91,7 @@ export function decodeScan({ value, offset }: LogRecord, now: number): DecodedSc
   };
 }
 
-/** Undefined without a policy, null for a target that cannot be stored. */
+/** Undefined without a version, null for a target that cannot be stored. */
 function targetOf({ targetVersion, targetRule, targetVariant }: ScanFields): ScanTarget | undefined | null {
   if (targetVersion === 0) return undefined;
   if (targetVersion > MAX_VERSION || targetRule > MAX_RULE || !LABEL.test(targetVariant)) return null;

@@ -66,7 +66,7 @@ interface CodeDay {
   readonly increment: DayIncrement;
   readonly hours: Map<number, HourIncrement>;
   readonly values: Record<Dimension, Map<string, number>>;
-  /** By version, rule and variant; undefined while no scan had a policy. */
+  /** By version, rule and variant; undefined while no scan had a version. */
   targets: Map<string, TargetIncrement> | undefined;
 }
 

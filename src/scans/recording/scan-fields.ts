@@ -15,7 +15,7 @@ export interface ScanFields {
   visitor: Uint8Array;
   country: string;
   referrerHost: string;
-  /** 0 if the code had no policy, as is the rule. */
+  /** 0 if the target had never been changed, as is the rule. */
   targetVersion: number;
   targetRule: number;
   targetVariant: string;

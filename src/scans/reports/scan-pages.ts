@@ -16,7 +16,7 @@ export interface StoredScan {
   readonly operating_system: string;
   readonly browser: string;
   readonly referrer: string;
-  /** Null if the code had no policy, as are the following two. */
+  /** Null if the target had never been changed, as are the following two. */
   readonly target_version: number | null;
   readonly target_rule: number | null;
   readonly target_variant: string | null;
