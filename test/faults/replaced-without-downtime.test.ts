@@ -101,7 +101,9 @@ test.skipIf(!hasCaddy && !process.env.CI)(
 /** Starts Caddy in front of the gateways, as deploy/caddy/Caddyfile says, and returns its address. */
 async function balance({ gateways }: Signpost): Promise<string> {
   const port = await freePort();
-  const [, policy = ''] = /^(\(gateways\) \{\n.*?^\}\n)/ms.exec(await readFile('deploy/caddy/Caddyfile', 'utf8')) ?? [];
+  // With the snippet that it imports.
+  const [, policy = ''] =
+    /^(\(keepalive\) \{\n.*?^\(gateways\) \{\n.*?^\}\n)/ms.exec(await readFile('deploy/caddy/Caddyfile', 'utf8')) ?? [];
   const hosts = gateways.map(({ url }) => new URL(url).host).join(' ');
   await startCaddy(`
 {
