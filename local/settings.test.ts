@@ -31,4 +31,5 @@ test.each([
 
 test('METRICS_PORT may be beside the other ports', () => {
   for (const METRICS_PORT of ['8086', '8091', '65532', '']) expect(() => readSettings({ METRICS_PORT })).not.toThrow();
+  expect(() => readSettings({ METRICS_PORT: '8087', DASHBOARD: 'false' })).not.toThrow();
 });

@@ -66,9 +66,10 @@ function firstMetricsPort(type: VariableType<number | undefined>): VariableType<
 
 /** A process whose port for metrics is that of another one could not start. */
 function expectOtherPorts(values: ReturnType<typeof readVariables<typeof VARIABLES>>): void {
-  const { METRICS_PORT: first, PORT, CORE_PORT, GRPC_PORT, DASHBOARD_PORT } = values;
+  const { METRICS_PORT: first, PORT, CORE_PORT, GRPC_PORT, DASHBOARD, DASHBOARD_PORT } = values;
   if (first === undefined) return;
-  for (const [name, port] of Object.entries({ PORT, CORE_PORT, GRPC_PORT, DASHBOARD_PORT })) {
+  const others = { PORT, CORE_PORT, GRPC_PORT, ...(DASHBOARD && { DASHBOARD_PORT }) };
+  for (const [name, port] of Object.entries(others)) {
     if (port >= first && port < first + METRICS_PORTS)
       throw new OperatorError(
         `METRICS_PORT ${first} and the ${METRICS_PORTS - 1} ports after it are used, among them ${name} ${port}.`,

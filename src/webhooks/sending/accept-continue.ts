@@ -1,4 +1,5 @@
 import type { buildConnector } from 'undici';
+import { filterReads } from './filter-reads.ts';
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 ');
 const END_OF_HEAD = '\r\n\r\n';
@@ -9,21 +10,11 @@ const END_OF_HEAD = '\r\n\r\n';
  * Source: RFC 9110, section 15.2.
  */
 export function acceptContinue(connect: buildConnector.connector): buildConnector.connector {
-  return (options, callback) => {
-    connect(options, (...result) => {
-      const [, socket] = result;
-      if (socket) {
-        const read = socket.read.bind(socket);
-        socket.read = (size) => {
-          const bytes: Buffer | null = read(size);
-          for (let at = 0; bytes?.subarray(at, at + CONTINUE.length).equals(CONTINUE); ) {
-            bytes.write('103', at + 'HTTP/1.1 '.length);
-            at = bytes.indexOf(END_OF_HEAD, at) + END_OF_HEAD.length;
-          }
-          return bytes;
-        };
-      }
-      callback(...result);
-    });
-  };
+  return filterReads(connect, () => (bytes) => {
+    for (let at = 0; bytes?.subarray(at, at + CONTINUE.length).equals(CONTINUE); ) {
+      bytes.write('103', at + 'HTTP/1.1 '.length);
+      at = bytes.indexOf(END_OF_HEAD, at) + END_OF_HEAD.length;
+    }
+    return bytes;
+  });
 }

@@ -1,4 +1,5 @@
 import type { buildConnector } from 'undici';
+import { filterReads } from './filter-reads.ts';
 
 /** Most bytes of one response, with all that is read of its body and interim responses. Ordinary ones have a few hundred. */
 const MAX_RESPONSE_BYTES = 128 * 1024;
@@ -15,23 +16,15 @@ export class ResponseTooLong extends Error {
  * phrase nor the extensions of chunks, which a receiver could send at full speed for as long as the attempt lasts.
  */
 export function limitResponse(connect: buildConnector.connector): buildConnector.connector {
-  return (options, callback) => {
-    connect(options, (...result) => {
-      const [, socket] = result;
-      if (socket) {
-        const read = socket.read.bind(socket);
-        let written = 0;
-        let received = 0;
-        socket.read = (size) => {
-          const bytes: Buffer | null = read(size);
-          if (socket.bytesWritten !== written) [written, received] = [socket.bytesWritten, 0];
-          received += bytes?.length ?? 0;
-          if (received <= MAX_RESPONSE_BYTES) return bytes;
-          socket.destroy(new ResponseTooLong());
-          return null;
-        };
-      }
-      callback(...result);
-    });
-  };
+  return filterReads(connect, (socket) => {
+    let written = 0;
+    let received = 0;
+    return (bytes) => {
+      if (socket.bytesWritten !== written) [written, received] = [socket.bytesWritten, 0];
+      received += bytes?.length ?? 0;
+      if (received <= MAX_RESPONSE_BYTES) return bytes;
+      socket.destroy(new ResponseTooLong());
+      return null;
+    };
+  });
 }
