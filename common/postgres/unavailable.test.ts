@@ -7,8 +7,10 @@ import { openDatabase } from '../../src/db/database.ts';
 import { ormTransaction } from '../../src/db/orm-transaction.ts';
 import { entities } from '../../src/entities.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { startTcpProxy } from '../../test/harness/tcp-proxy.ts';
+import { connectionOptions } from './connection-options.ts';
 import { transaction, withConnection } from './sql.ts';
-import { isRolledBack, isUnavailable, mustReconnect } from './unavailable.ts';
+import { isConnectTimeout, isRolledBack, isUnavailable, mustReconnect } from './unavailable.ts';
 
 const MISSING = join(tmpdir(), 'signpost-no-such-folder');
 
@@ -24,6 +26,21 @@ test('a missing file does not mean that Postgres is unavailable, not even as the
   expect(error).toMatchObject({ code: 'ENOENT' });
   expect(isUnavailable(error)).toBe(false);
   expect(isUnavailable(new Error('an archive could not be read', { cause: error }))).toBe(false);
+});
+
+test.each([
+  ['one host', 1, ''],
+  ['each of several hosts', 2, '&target_session_attrs=read-write'],
+])('a connection that %s did not accept in time means that Postgres is unavailable', async (_, hosts, parameters) => {
+  const { url } = await freshDatabase();
+  const silent = await Promise.all(Array.from({ length: hosts }, () => startTcpProxy(url)));
+  for (const proxy of silent) proxy.hang();
+  const named = silent.map((proxy) => new URL(proxy.url).host).join();
+  const options = connectionOptions(`postgres://signpost@${named}/signpost?sslmode=disable${parameters}`);
+  const client = new options.Client({ ...options, connectionTimeoutMillis: 200 });
+  const error: unknown = await client.connect().catch((reason: unknown) => reason);
+  expect(error).toSatisfy(isUnavailable);
+  expect(error).toSatisfy(isConnectTimeout);
 });
 
 test('a lock that is not granted within lock_timeout can be retried; other object states cannot', async () => {

@@ -50,10 +50,10 @@ const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'E
 
 /** pg's messages for broken connections and connection timeouts; these errors have no code. */
 const UNAVAILABLE_MESSAGE =
-  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|not queryable|Query read timeout/;
+  /timeout exceeded when trying to connect|timeout expired|Connection terminated|Client has encountered a connection error|not queryable|Query read timeout/;
 
 /** pg's messages for a connection that was not established in time. */
-const CONNECT_TIMEOUT_MESSAGE = /timeout exceeded when trying to connect|due to connection timeout/;
+const CONNECT_TIMEOUT_MESSAGE = /timeout exceeded when trying to connect|timeout expired|due to connection timeout/;
 
 /** pg's message for a statement that exceeded its `query_timeout`. */
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
