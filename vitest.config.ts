@@ -25,9 +25,9 @@ export default defineConfig({
     // Many tests wait, but Postgres, Kafka and the processes under test want the machine too.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
+    // They end tests that hang. On a busy machine, a test that starts processes may take 30 s, and an answer several.
+    testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Vitest's default of 1 s is less than a page or a process may take on a busy machine.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 30_000 } },
   },
 });

@@ -6,7 +6,9 @@ export default defineConfig({
     ...base.test,
     include: LONG_TESTS,
     exclude: ['node_modules/**'],
-    // Whole installations and browsers on two shared cores: some tests take 30 s there.
-    testTimeout: 90_000,
+    // Whole installations and browsers on two shared cores: some tests take 60 s there.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

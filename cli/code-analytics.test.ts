@@ -28,7 +28,7 @@ test('analytics are those of REST, and charts for people', async () => {
     await fetch(scan_url, { redirect: 'manual', headers: { 'user-agent': agent } });
   }
   const read = () => json<AnalyticsJson>(...analytics, '--period', '7');
-  await expect.poll(async () => (await read()).total_scans, { timeout: 20_000, interval: 200 }).toBe(4);
+  await expect.poll(async () => (await read()).total_scans, { interval: 200 }).toBe(4);
   const shown = await read();
   const headers = { authorization: `Bearer ${apiKey}` };
   const rest = await fetch(`${signpost.url}/api/v1/qr-codes/${id}/analytics?period=7`, { headers });
@@ -53,10 +53,10 @@ test('scans of a code with a policy are also broken down by what decided', async
   await json('target', 'split', ...code, '--id', id, ...variants);
   const analytics = ['code', 'analytics', ...code, '--id', id];
   const scan = () => fetch(scan_url, { redirect: 'manual' });
-  await expect.poll(async () => (await scan()).headers.get('location'), { timeout: 20_000 }).toMatch(/\/[ab]$/);
+  await expect.poll(async () => (await scan()).headers.get('location')).toMatch(/\/[ab]$/);
   const read = () => json<{ targets?: { scans: number }[] }>(...analytics);
   await expect
-    .poll(async () => (await read()).targets, { timeout: 20_000, interval: 200 })
+    .poll(async () => (await read()).targets, { interval: 200 })
     .toMatchObject([{ version: 2, rule: 1, variant: expect.stringMatching(/^[ab]$/) }]);
   expect((await run(analytics)).stdout).toMatch(/\nTargets\nversion 2, rule 1, [ab] {2}\d+ +\d+ % {2}█+\n/);
 });

@@ -55,7 +55,7 @@ describe('code', () => {
     const changed = await json<CodeJson>('code', 'update-landing', '--id', page.id, '--text', 'Closed today');
     expect(changed).toEqual({ ...page, scan_count: changed.scan_count, version: 2, updated_at: changed.updated_at });
     const read = async () => (await fetch(page.scan_url)).text();
-    await expect.poll(read, { timeout: 10_000 }).toContain('Closed today');
+    await expect.poll(read).toContain('Closed today');
     expect(await read()).toContain('https://example.com/?a=b');
   });
 

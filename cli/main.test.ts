@@ -57,7 +57,7 @@ test('published events that the log has lost are found and published again', asy
   }
   const audit = (...more: string[]) => json<Audit>('events', 'audit', ...more);
   const incomplete = () => unfulfilled<Audit>('events', 'audit');
-  const EVENTUALLY = { timeout: 20_000, interval: 200 };
+  const EVENTUALLY = { interval: 200 };
   await expect.poll(async () => (await audit()).routes.published, EVENTUALLY).toBeGreaterThanOrEqual(2);
   const { kept_from, events, routes } = await audit();
   expect([events.missing, routes.missing]).toEqual([0, 0]);
@@ -98,7 +98,7 @@ test('a recorded scan is in the ledger, all counters agree, and it is deleted on
   const { data } = (await made.json()) as { data: { scan_url: string } };
   for (let scan = 0; scan < 3; scan++) await fetch(data.scan_url, { redirect: 'manual' });
   await expect
-    .poll(() => json('scans', 'audit'), { timeout: 20_000, interval: 200 })
+    .poll(() => json('scans', 'audit'), { interval: 200 })
     .toMatchObject({
       answered: 3,
       spooled: 3,

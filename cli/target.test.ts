@@ -8,7 +8,7 @@ import { commandLine } from './cli.fixture.ts';
 
 const MENU = 'https://example.com/menu';
 const LUNCH = 'https://example.com/lunch';
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 interface VersionJson {
   readonly version: number;

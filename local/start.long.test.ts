@@ -171,7 +171,7 @@ describe('npm start', () => {
   test('leaves no process running when interrupted while it starts', async () => {
     const place = await isolatedEnvironment();
     const run = startLocally(place);
-    await expect.poll(() => readFile(join(place.DATA_DIR, 'logs/core.log')), { timeout: 20_000 }).toBeDefined();
+    await expect.poll(() => readFile(join(place.DATA_DIR, 'logs/core.log'))).toBeDefined();
     expect(await endedBy(run, 'SIGINT')).toBe(0);
     expect((await run.ended).stderr).toBe('');
     await expectNothingLeft(place);
@@ -210,7 +210,7 @@ describe('npm start', () => {
     killed.signal('SIGKILL');
     await killed.ended;
     const ports = [place.PORT, place.CORE_PORT, place.GRPC_PORT, place.DASHBOARD_PORT].map(Number);
-    for (const port of ports) await expect.poll(() => isFree(port), { timeout: 20_000 }).toBe(true);
+    for (const port of ports) await expect.poll(() => isFree(port)).toBe(true);
 
     const next = startLocally(place);
     expect(keyIn(await next.ready)).toBe(keyIn(printed));
@@ -259,7 +259,7 @@ describe('npm start says in one sentence', () => {
   test('that another Signpost uses DATA_DIR', async () => {
     const place = await isolatedEnvironment();
     const first = startLocally(place);
-    await expect.poll(() => readdir(place.DATA_DIR).catch(() => []), { timeout: 20_000 }).toContain('postgres');
+    await expect.poll(() => readdir(place.DATA_DIR).catch(() => [])).toContain('postgres');
     await expectSentence(place, `Another Signpost is already using DATA_DIR (${place.DATA_DIR}).`);
     await endedBy(first, 'SIGTERM');
   });

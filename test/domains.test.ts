@@ -16,7 +16,7 @@ import { type Signpost, startSignpost } from './harness/processes.ts';
 
 /** What becomes of codes, scans, images and certificates in each state of a custom domain. */
 
-const EVENTUALLY = { timeout: 15_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 const TARGET = 'https://example.com/menu';
 
 let dns: Dns;

@@ -77,4 +77,4 @@ test('the runbook lists the messages that processes log at level 40 and above, a
   const [listed, logged] = [messagesInRunbook(), messagesInCode()];
   expect(listed).toEqual([...new Set(listed)]);
   expect(listed.toSorted()).toEqual([...new Set(logged)].toSorted());
-}, 60_000);
+});

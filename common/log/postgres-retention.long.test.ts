@@ -6,7 +6,6 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import type { Topic } from './log.ts';
 import { openPostgresLog } from './postgres.ts';
 
-const EVENTUALLY = { timeout: 20_000 };
 const { url } = await freshDatabase();
 
 async function newTopic(retention: Topic['retention']) {
@@ -49,9 +48,9 @@ test('a compacted topic keeps only the newest record of each key', async () => {
     ]);
   }
   await publish([['c', 'c']]);
-  await expect.poll(kept, EVENTUALLY).toEqual(['a4+', 'b4', 'c']);
+  await expect.poll(kept).toEqual(['a4+', 'b4', 'c']);
   await publish([['a', 'a5']]);
-  await expect.poll(kept, EVENTUALLY).toEqual(['a5', 'b4', 'c']);
+  await expect.poll(kept).toEqual(['a5', 'b4', 'c']);
 });
 
 test('compacting new records does not read all old ones, even before Postgres has statistics', async () => {
@@ -61,9 +60,9 @@ test('compacting new records does not read all old ones, even before Postgres ha
   await publish(records);
   await publish([['key 1', 'newer']]);
   const compacted = 'select every(clean = next) as compacted from log_partitions where topic = $1';
-  await expect.poll(() => query(compacted), EVENTUALLY).toEqual([{ compacted: true }]);
+  await expect.poll(() => query(compacted)).toEqual([{ compacted: true }]);
   // Backends report what they have read once they are idle.
-  await expect.poll(() => indexReads(query), EVENTUALLY).toBeGreaterThan(0);
+  await expect.poll(() => indexReads(query)).toBeGreaterThan(0);
   expect(await indexReads(query)).toBeLessThan(4 * records.length);
   expect((await kept()).length).toBe(records.length);
 });
@@ -82,9 +81,9 @@ test('positions that are raised while records are compacted stay raised', async 
   await query(`select pg_advisory_unlock${turn}`);
   const waiting =
     'select count(*)::int as waiting from pg_locks where not granted and transactionid = pg_current_xact_id()::xid';
-  await expect.poll(() => query(waiting), EVENTUALLY).toEqual([{ waiting: 1 }]);
+  await expect.poll(() => query(waiting)).toEqual([{ waiting: 1 }]);
   await query('commit');
-  await expect.poll(kept, EVENTUALLY).toEqual(['newer']);
+  await expect.poll(kept).toEqual(['newer']);
   const raised = 'select every(clean = next) as raised from log_partitions where topic = $1';
   expect(await query(raised)).toEqual([{ raised: true }]);
 });
@@ -97,7 +96,7 @@ test('a tombstone is deleted after a day, and no other record of a compacted top
   ]);
   await query(`update log_records set at = at - interval '25 hours' where topic = $1`);
   await publish([['young', null]]);
-  await expect.poll(kept, EVENTUALLY).toEqual(['a', null]);
+  await expect.poll(kept).toEqual(['a', null]);
 });
 
 test('records older than the retention are deleted, and no younger ones', async () => {
@@ -105,5 +104,5 @@ test('records older than the retention are deleted, and no younger ones', async 
   await publish([...Array(6_000).keys()].map((nth) => [`${nth}`, 'old']));
   await query(`update log_records set at = at - interval '61 minutes' where topic = $1`);
   await publish([['a', 'young']]);
-  await expect.poll(async () => new Set(await kept()), EVENTUALLY).toEqual(new Set(['young']));
+  await expect.poll(async () => new Set(await kept())).toEqual(new Set(['young']));
 });

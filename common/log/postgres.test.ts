@@ -68,7 +68,7 @@ test('large records are read in parts of some megabytes', async () => {
   await log.publish('large', records);
   const handled: (readonly LogRecord[])[] = [];
   log.follow({ topic: 'large', from: new Map(), handle: (some) => void handled.push(some) });
-  await expect.poll(() => handled.flat().length, { timeout: 10_000 }).toBe(16);
+  await expect.poll(() => handled.flat().length).toBe(16);
   expect(Object.fromEntries(handled.flat().map(({ key, value }) => [key, value?.[0]]))).toEqual(
     Object.fromEntries(records.map(({ key, value }) => [key, value[0]])),
   );

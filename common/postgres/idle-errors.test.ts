@@ -15,7 +15,6 @@ import { withConnection } from './sql.ts';
 import { isUnavailable } from './unavailable.ts';
 
 const CONNECTIONS = 5;
-const EVENTUALLY = { timeout: 10_000 };
 
 /** Terminates all other connections of the database and returns their number. */
 async function endConnections(url: string): Promise<number> {
@@ -41,7 +40,7 @@ test('broken idle connections are logged once a minute, with their number and wi
     await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.query('select pg_sleep(0.1)')));
     expect(pool.idleCount).toBe(CONNECTIONS);
     expect(await endConnections(url)).toBe(CONNECTIONS);
-    await expect.poll(() => pool.totalCount, EVENTUALLY).toBe(0);
+    await expect.poll(() => pool.totalCount).toBe(0);
   }
   await pool.query('select');
   expect(lines).toHaveLength(1);
@@ -72,7 +71,7 @@ test.each([
   onTestFinished(() => close());
   await use();
   expect(await endConnections(url)).toBe(1);
-  await expect.poll(() => lines.length, EVENTUALLY).toBe(1);
+  await expect.poll(() => lines.length).toBe(1);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, connections: 1, code: '57P01' });
 });
 

@@ -4,7 +4,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { listen, notifying } from './notifications.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const EVENTUALLY = { interval: 25 };
 /** Longer than any test: only a notification ends a wait. */
 const NEVER_MS = 3_600_000;
 const logger = pino({ level: 'silent' });

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { AxeBuilder } from '@axe-core/playwright';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { axeFindings } from '../../test/harness/axe.ts';
 import { CHROMIUM } from '../../test/harness/browser.ts';
 import { type DashboardPages, startPages } from './pages.fixture.ts';
 
@@ -74,7 +74,7 @@ describe.skipIf(!CHROMIUM)('every page', () => {
     ids.set('one-code', (await busiest())?.id ?? '');
     ids.set('one-batch', (await pages.client(BatchesService).listBatches({})).batches[0]?.id ?? '');
     ids.set('one-endpoint', (await pages.client(WebhooksService).listEndpoints({})).endpoints[0]?.id ?? '');
-  }, 120_000);
+  });
 
   /** Opens a page, and waits until it has shown what it has to show. */
   async function open(name: Name, context: BrowserContextOptions): Promise<Page> {
@@ -85,8 +85,7 @@ describe.skipIf(!CHROMIUM)('every page', () => {
   }
 
   async function check(page: Page, picture: string): Promise<void> {
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    expect(violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)])).toEqual([]);
+    expect(await axeFindings(page)).toEqual([]);
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
     if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/${picture}.png` });

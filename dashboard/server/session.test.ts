@@ -283,7 +283,7 @@ test('the log says, at most once a minute, why no core can be reached', async ()
   };
   // The file gets a line a moment after it is logged.
   await expect
-    .poll(lines, { timeout: 20_000 })
+    .poll(lines)
     .toEqual([
       expect.objectContaining({ level: 40, err: expect.objectContaining({ message: expect.stringMatching(/SSL/) }) }),
     ]);
@@ -330,7 +330,7 @@ describe('another instance', () => {
     const [cookie, openCookie] = [cookieOf(ended), cookieOf(open)];
     expect(await statusAt(other, cookie)).toBe(200);
     expect((await signOut(ended)).status).toBe(204);
-    await expect.poll(() => statusAt(other, cookie), { timeout: 10_000 }).toBe(401);
+    await expect.poll(() => statusAt(other, cookie)).toBe(401);
     await other.restart();
     // The first request already.
     expect(await statusAt(other, cookie)).toBe(401);
@@ -352,9 +352,7 @@ describe('another instance', () => {
     await core?.restart();
     // A request to the first instance makes it inform the core.
     const next = await signIn();
-    await expect
-      .poll(async () => [await statusOf(next), await statusAt(other, cookie)], { timeout: 30_000 })
-      .toEqual([200, 401]);
+    await expect.poll(async () => [await statusOf(next), await statusAt(other, cookie)]).toEqual([200, 401]);
   }, 90_000);
 });
 

@@ -123,12 +123,12 @@ test('while Postgres is unavailable requests are dropped and counted, and later 
   onTestFinished(() => log.stop());
   proxy.cut();
   for (const _ of [1, 2, 3]) log.add(call(id));
-  await expect.poll(() => lines.length, { timeout: 30_000 }).toBe(1);
+  await expect.poll(() => lines.length).toBe(1);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ requests: 3, level: 40 });
   expect(await listed(direct, id)).toEqual([]);
   proxy.restore();
   log.add(call(id));
-  await expect.poll(() => listed(direct, id), { timeout: 30_000 }).toHaveLength(1);
+  await expect.poll(() => listed(direct, id)).toHaveLength(1);
 }, 90_000);
 
 test('no more than 10,000 requests wait', async () => {
@@ -154,7 +154,7 @@ test('requests are recorded together within seconds, and without requests nothin
   const counting = { query } as unknown as Pool;
   const log = openRequestLog(counting, recordingLogger().logger);
   for (const _ of [1, 2, 3]) log.add(call(id));
-  await expect.poll(() => listed(pool, id), { timeout: 10_000 }).toHaveLength(3);
+  await expect.poll(() => listed(pool, id)).toHaveLength(3);
   await sleep(1_500);
   expect(statements).toBe(1);
   await log.stop();

@@ -133,7 +133,7 @@ test('an account that is closed meanwhile is not changed', async () => {
     reasonOf(accounts.renameAccount({ name: 'Osteria' })),
   ]);
   const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-  await expect.poll(async () => (await closing.query(waiting)).rowCount, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await closing.query(waiting)).rowCount).toBe(2);
   await closing.query('commit');
   closing.release();
   expect(await calls).toEqual(['NOT_FOUND', 'NOT_FOUND']);

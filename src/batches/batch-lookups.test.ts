@@ -21,7 +21,7 @@ test('a report of a batch counts the scans of its codes, except deleted ones', a
   const report = (accountId: string) =>
     internal(signpost, AnalyticsService, accountId).getScanReport({ scope: { case: 'batchId', value: id }, ...window });
   const scans = async () => (await report(owner.accountId)).figures?.scans;
-  await expect.poll(scans, { timeout: 10_000 }).toBe(3n);
+  await expect.poll(scans).toBe(3n);
   await internal(signpost, CodesService, owner.accountId).deleteCode({ id: rows[0]?.codeId ?? '' });
   expect(await scans()).toBe(1n);
   await expect(report(other.accountId)).rejects.toMatchObject({ code: Code.NotFound });

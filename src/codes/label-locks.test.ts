@@ -50,7 +50,7 @@ test.each(Object.keys(changes))(
     await transaction(codes.pool(), async (merge) => {
       await merge.query('select from tags where account_id = $1 for update', [of.id]);
       change = changes[name]?.(of, id);
-      await expect.poll(async () => (await codes.pool().query(waiting)).rowCount, { timeout: 10_000 }).toBe(1);
+      await expect.poll(async () => (await codes.pool().query(waiting)).rowCount).toBe(1);
       await merge.query('select from accounts where id = $1 for no key update nowait', [of.id]);
     });
     await change;

@@ -58,7 +58,7 @@ test('a connection that breaks during a transaction is not released to the pool'
   await expect(work).rejects.toSatisfy(isUnavailable);
   // The idle connections were closed just before, after their ten seconds.
   expect(database.pool.totalCount).toBe(0);
-}, 60_000);
+});
 
 const ESTABLISHED = '01';
 

@@ -61,14 +61,14 @@ describe.skipIf(inject('gatewayUrl') === null)('the role of gateways', () => {
       from: before,
       handle: (records) => void scans.push(...records.map(({ value }) => String(value))),
     });
-    await expect.poll(() => scans, { timeout: 10_000 }).toEqual(['scan']);
+    await expect.poll(() => scans).toEqual(['scan']);
     const routes: string[] = [];
     gateway.follow({
       topic: ROUTES.name,
       from: new Map(),
       handle: (records) => void routes.push(...records.map(({ key }) => key)),
     });
-    await expect.poll(() => routes, { timeout: 10_000 }).toEqual(['code']);
+    await expect.poll(() => routes).toEqual(['code']);
     expect(await gateway.ends(ROUTES.name)).toEqual(await core.ends(ROUTES.name));
   });
 

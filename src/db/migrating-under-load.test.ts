@@ -49,7 +49,7 @@ test('a migration that waits for a transaction holds no locks of earlier migrati
   const recorder = await writerOf('scans', database);
   const migrated = database.migrate();
   migrated.catch(() => undefined);
-  await expect.poll(isWaiting(recorder), { timeout: 20_000 }).toBe(1);
+  await expect.poll(isWaiting(recorder)).toBe(1);
   await recorder.query('lock table scan_days in row exclusive mode');
   await recorder.query('commit');
   recorder.release();
@@ -62,7 +62,7 @@ test('a migration that deadlocks is repeated', async () => {
   const recorder = await writerOf('scan_values', database);
   const migrated = database.migrate();
   migrated.catch(() => undefined);
-  await expect.poll(isWaiting(recorder), { timeout: 20_000 }).toBe(1);
+  await expect.poll(isWaiting(recorder)).toBe(1);
   // Postgres ends the deadlock for whoever has waited for a second first: nearly always the migration.
   await recorder.query('lock table scan_days in row exclusive mode').catch(() => undefined);
   await recorder.query('rollback');

@@ -13,7 +13,7 @@ import { startSignpost } from '../../test/harness/processes.ts';
 import { expectOwnSessions } from './pooled-sessions.ts';
 
 const run = promisify(execFile);
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 const REFUSED = /^DATABASE_URL points to a pooler that lends sessions for one transaction at a time/;
 
 const isInstalled = spawnSync('pgbouncer', ['--version']).status === 0;

@@ -8,7 +8,7 @@ import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 
 const { PENDING, VERIFIED, LIVE, FAILING } = DomainState;
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 let dns: Dns;
 let signpost: Signpost;

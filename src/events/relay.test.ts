@@ -526,7 +526,7 @@ describe.skipIf(brokers === null).each([24, 0])('over Kafka, with a retention of
     const { rows } = await pool.query<{ key: string }>('select key from outbox order by id');
     const kept = rows.map(({ key }) => key);
     expect(retentionHours === 0 ? kept : kept.filter((key) => key.startsWith('large'))).toEqual(['large 1', 'large 2']);
-  }, 60_000);
+  });
 });
 
 /** Opens a separate connection. */

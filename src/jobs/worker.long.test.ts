@@ -59,7 +59,7 @@ test('the start of the worker logs no warning', async () => {
   await run(database.pool, task.schedule, [newUuid()]);
   await begun.promise;
   expect(String(lines)).not.toContain('"level":40');
-}, 60_000);
+});
 
 test('a worker and a search for stalled work that fail for long say so once a minute', async () => {
   const { url } = await freshDatabase();
@@ -80,7 +80,7 @@ test('a worker and a search for stalled work that fail for long say so once a mi
     'stalled background work could not be scheduled; trying again',
     'the background worker failed; it restarts in a second',
   ]);
-}, 60_000);
+});
 
 test('the library does not get a connection to a server that vanished again', async () => {
   const postgres = await startTcpProxy((await freshDatabase()).url);
@@ -94,4 +94,4 @@ test('the library does not get a connection to a server that vanished again', as
   client.release();
   expect(pool.totalCount).toBe(0);
   await pool.query('select');
-}, 60_000);
+});

@@ -13,7 +13,7 @@ import { schedule } from './task.ts';
 import { startWorker } from './worker.ts';
 
 const IDLE_TASK = { task: BATCH_TASK, advance: async () => false };
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 test('unfinished work of every task that no process does is done', async () => {
   const { url } = await freshDatabase();

@@ -2,13 +2,13 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { AxeBuilder } from '@axe-core/playwright';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Browser, type BrowserContext, devices } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PAGE_TEXTS, type PageKind } from '../../gateway/redirect/answer/page-texts.ts';
 import { landingPage, type Page, pageFor } from '../../gateway/redirect/answer/pages.ts';
 import { LandingPageSchema } from '../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
+import { axeFindings } from '../harness/axe.ts';
 import { CHROMIUM, launchBrowser } from '../harness/browser.ts';
 
 /** Where screenshots are left for people, when it is set. */
@@ -94,8 +94,7 @@ describe.skipIf(!CHROMIUM)('pages on a phone', () => {
         heading: document.querySelector('h1').textContent,
       })`);
       expect(width).toBeLessThanOrEqual(inner);
-      const { violations } = await new AxeBuilder({ page }).analyze();
-      expect(violations.map(({ id, nodes }) => ({ id, html: nodes.map(({ html }) => html) }))).toEqual([]);
+      expect(await axeFindings(page)).toEqual([]);
       return { ground, lang, title, heading };
     } finally {
       await context.close();

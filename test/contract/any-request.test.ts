@@ -137,5 +137,5 @@ describe.each(OPERATIONS)('%s', (name) => {
       }),
       RUNS,
     );
-  }, 60_000);
+  });
 });

@@ -19,7 +19,7 @@ import {
 import { type Account, contract, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 const NEW = 'https://example.com/new';
 const { CHANGED, UNCHANGED, FAILED } = TargetRowStatus;
 

@@ -12,7 +12,7 @@ import { internal } from './internal.ts';
 
 const api = contract({ gateways: 2, cores: 2 });
 
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 let pool: pg.Pool;
 beforeAll(() => {

@@ -10,7 +10,7 @@ import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_p
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 const api = contract();
 let database: pg.Client;

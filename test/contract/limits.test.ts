@@ -156,9 +156,7 @@ describe('an account has at most 10,000 tags and 10,000 folders', () => {
     );
     await Promise.all([...creates, ...changes, ...staged]);
     await expect
-      .poll(async () => (await batches.listBatches({})).batches.filter(({ completedAt }) => !completedAt), {
-        timeout: 20_000,
-      })
+      .poll(async () => (await batches.listBatches({})).batches.filter(({ completedAt }) => !completedAt))
       .toEqual([]);
     expect(await list(account, 'tags')).toHaveLength(10_000);
     const folders = await list(account, 'folders');

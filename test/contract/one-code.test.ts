@@ -84,9 +84,7 @@ describe('PATCH /api/v1/qr-codes/{id}', () => {
           [code.id, `code:${code.short_code}`],
         )
         .then(({ rows }) => rows.map(({ topic, type }) => type ?? topic));
-    await expect
-      .poll(types, { timeout: 10_000 })
-      .toEqual(['qr.created', 'qr.updated', 'signpost.routes.v1', 'signpost.routes.v1']);
+    await expect.poll(types).toEqual(['qr.created', 'qr.updated', 'signpost.routes.v1', 'signpost.routes.v1']);
     await client.end();
   });
 

@@ -12,7 +12,7 @@ import { internal } from './internal.ts';
 const api = contract();
 
 /** Routes of internal changes arrive over the log. */
-const EVENTUALLY = { timeout: 10_000, interval: 25 };
+const EVENTUALLY = { interval: 25 };
 
 const codes = (account: Account) => internal(api.signpost, CodesService, account.id);
 const scan = (shortCode: string) => api.call<string>('GET', `/r/${shortCode}`);

@@ -5,7 +5,7 @@ import { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.t
 import { contract, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const EVENTUALLY = { timeout: 30_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 
 const api = contract({ gateways: 2 });
 

@@ -14,7 +14,7 @@ import { newShortCode } from '../../src/codes/create/short-code.ts';
 import { type Account, contract, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 const api = contract({ gateways: 2 });
 let database: pg.Client;

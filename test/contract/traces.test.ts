@@ -14,7 +14,7 @@ const api = contract({
   },
 });
 
-const EVENTUALLY = { timeout: 10_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 test.each([
   [

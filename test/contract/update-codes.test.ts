@@ -10,7 +10,7 @@ import { type Account, contract, type One, type Page } from './client.ts';
 import { internal } from './internal.ts';
 
 const { CHANGED, UNCHANGED, NOT_FOUND, REFUSED } = UpdateOutcome;
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 
 const api = contract();
 let database: pg.Client;

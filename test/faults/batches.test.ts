@@ -62,7 +62,7 @@ async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
           union select headers ->> 'ce_id' from log_records where headers ->> 'ce_type' = $1) as eventCount`,
         [type],
       );
-    await expect.poll(() => eventCount('qr.created'), { timeout: 20_000 }).toBe(created);
+    await expect.poll(() => eventCount('qr.created')).toBe(created);
     await expect.poll(() => eventCount('bulk.completed')).toBe(1);
   } finally {
     await client.end();
@@ -94,7 +94,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
   afterFile(() => client.end());
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   // The core dies within the request's window, when some codes are created but not all.
-  await expect.poll(created, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
+  await expect.poll(created, { interval: 5 }).toBeGreaterThan(0);
   await signpost.cores[0]?.kill();
   expect((await posted).status).toBe(503);
   await signpost.cores[0]?.restart();
@@ -123,7 +123,7 @@ test('when a worker is killed, another one completes the batch while its request
   await client.connect();
   afterFile(() => client.end());
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
-  await expect.poll(created, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
+  await expect.poll(created, { interval: 5 }).toBeGreaterThan(0);
   await first.kill();
   expect(await created()).toBeLessThan(ROWS - ROWS / 100);
   process.kill(other.pid, 'SIGCONT');
@@ -131,7 +131,7 @@ test('when a worker is killed, another one completes the batch while its request
   const { data } = (await answer.json()) as { data: Batch };
   expect([answer.status, data.status]).toEqual([201, 'completed']);
   await expectWhole(signpost, data);
-}, 90_000);
+});
 
 test('many concurrent batches leave connections for other requests: those without a window continue in the background', async () => {
   const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
@@ -152,7 +152,7 @@ test('many concurrent batches leave connections for other requests: those withou
       ROWS - ROWS / 100,
     );
   }
-}, 120_000);
+});
 
 test('a batch of a closed account creates nothing more', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '5000' } });
@@ -168,7 +168,7 @@ test('a batch of a closed account creates nothing more', async () => {
   afterFile(() => client.end());
   const count = async (where: string) =>
     Number((await client.query<{ n: string }>(`select count(*) as n from codes where ${where}`)).rows[0]?.n);
-  await expect.poll(() => count('true'), { interval: 5, timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(() => count('true'), { interval: 5 }).toBeGreaterThan(0);
   await internal(signpost, AccountsService, accountId).closeAccount({});
   const answer = await posted;
   const { data } = (await answer.json()) as { data: Batch };
@@ -180,4 +180,4 @@ test('a batch of a closed account creates nothing more', async () => {
   expect(created).toBeLessThan(25_000);
   await sleep(1_000);
   expect(await count('true')).toBe(created);
-}, 60_000);
+});

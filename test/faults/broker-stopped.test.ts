@@ -66,7 +66,7 @@ async function adminOfTwo(broker: string): Promise<kafkajs.Admin> {
   const admin = new kafkajs.Kafka({ brokers: [broker], logLevel: kafkajs.logLevel.NOTHING }).admin();
   await admin.connect();
   onTestFinished(() => admin.disconnect());
-  await expect.poll(async () => (await admin.describeCluster()).brokers.length, { timeout: 30_000 }).toBe(2);
+  await expect.poll(async () => (await admin.describeCluster()).brokers.length).toBe(2);
   return admin;
 }
 
@@ -177,10 +177,10 @@ describe.skipIf(noKafka)('one of three brokers', () => {
     // The first attempt may meet a connection to the broker that was killed.
     await expect.poll(failure).toBe('Only 2 of 3 brokers are running: topics are created once 3 are.');
     await broker?.start();
-    await expect.poll(() => log.ensureTopics([topic]).catch(String), { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(() => log.ensureTopics([topic]).catch(String)).toBeUndefined();
     const topics = (await admin?.fetchTopicMetadata({ topics: [topic.name] }))?.topics;
     expect(topics?.[0]?.partitions[0]?.replicas).toHaveLength(3);
-  }, 120_000);
+  });
 });
 
 describe.skipIf(noKafka)('what was published successfully is on the topic', () => {

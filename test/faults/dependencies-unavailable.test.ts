@@ -10,7 +10,7 @@ import { type Broker, startKafka } from '../harness/kafka.ts';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
 import { expectCounted, killWithChildren, type Readers, scanUrl, startReaders, statusOf } from './readers.ts';
 
-const EVENTUALLY = { timeout: 30_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 
 /** A Postgres, Kafka, core and gateway for this file, each of which a test may stop. */
 let postgres: { start(): Promise<LocalPostgres>; stop(): Promise<void> };
@@ -49,7 +49,7 @@ beforeAll(async () => {
   [core] = signpost.cores as [Process];
   [gateway] = signpost.gateways as [Process];
   authorization = `Bearer ${(await signpost.createAccount({ plan: Plan.ENTERPRISE })).apiKey}`;
-}, 120_000);
+});
 
 /** Restores everything that a test has stopped. */
 afterEach(async () => {
@@ -125,7 +125,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     // A core that has exited without its database must be restarted.
     await core.restart();
     await expectCounted(signpost.databaseUrl, code, [readers]);
-  }, 120_000);
+  });
 
   test.each(['dead', 'hanging'] as const)(
     'while Kafka is %s, even if the gateway restarts',
@@ -177,5 +177,5 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     await expect.poll(degraded, EVENTUALLY).toEqual([]);
     const first: Pick<Readers, 'sent' | 'answered'> = { sent: 1, answered: 1 };
     await expectCounted(signpost.databaseUrl, code, [first, readers, later]);
-  }, 120_000);
+  });
 });

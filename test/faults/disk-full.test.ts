@@ -10,7 +10,7 @@ import { contract } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
 import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 
 /** Whether this process may mount a small disk. */
 const mayMount = (() => {

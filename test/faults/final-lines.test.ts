@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
 import { childrenOf, isThere } from './readers.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 const SECRET = 'anna@example.com';
 /**
  * On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. On SIGWINCH it prints such an
@@ -18,7 +18,7 @@ const ON_SIGNALS = `data:text/javascript,${encodeURIComponent(
 let signpost: Signpost;
 beforeEach(async () => {
   signpost = await startSignpost({ env: { NODE_OPTIONS: `--import=${ON_SIGNALS}` } });
-}, 60_000);
+});
 afterEach(() => signpost.stop());
 
 async function lines(process: Process): Promise<Record<string, unknown>[]> {

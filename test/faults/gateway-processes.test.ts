@@ -8,7 +8,7 @@ import { contract, type One } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
 import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 const WORKERS = 3;
 
 const running = contract({ env: { GATEWAY_WORKERS: String(WORKERS) } });
@@ -52,7 +52,7 @@ test('workers killed under load are replaced, and the scans they answered are co
   await readers.stop();
   expect(await gateway.log()).toContain('has exited and is restarted');
   await expectCounted(running.signpost.databaseUrl, code, [readers]);
-}, 60_000);
+});
 
 test('a killed carrier is replaced without affecting scans', async () => {
   const code = await account.create();
@@ -65,7 +65,7 @@ test('a killed carrier is replaced without affecting scans', async () => {
   expect([...readers.failed, ...readers.others]).toEqual([]);
   await expectCounted(running.signpost.databaseUrl, code, [readers]);
   expect(await childrenOf(gateway, 'gateway/carrier.ts')).not.toContain(victim);
-}, 60_000);
+});
 
 describe('a damaged route table is rebuilt from its topic', () => {
   const table = () => join(running.signpost.dataDir, 'gateway-0', 'routes', 'data.mdb');
@@ -124,5 +124,5 @@ describe('a damaged route table is rebuilt from its topic', () => {
       Promise.all(created.map((code) => statusOf(scanUrl(running.signpost, code)).catch(() => 'none')));
     await expect.poll(answers, EVENTUALLY).toEqual(created.map(() => 302));
     await expectFollowed(created);
-  }, 60_000);
+  });
 });

@@ -216,4 +216,4 @@ test('a worker that is starting when the gateway stops answers who waits for it,
   expect(log).not.toContain('has not stopped in time');
   expect(log.match(/the worker has stopped/g)).toHaveLength(WORKERS);
   await gateway.restart();
-}, 60_000);
+});

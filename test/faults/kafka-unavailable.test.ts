@@ -103,5 +103,5 @@ describe.skipIf(!isOwnBroker)('a core whose Kafka', () => {
     await expect(startSignpost({ kafkaBrokers: broker.brokers })).rejects.toThrow(
       /topic signpost\.events\.v1 exists and has retention\.ms=60000/,
     );
-  }, 120_000);
+  });
 });

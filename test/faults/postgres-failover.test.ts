@@ -27,7 +27,7 @@ let both: string;
 beforeAll(async () => {
   pair = await startPostgresPair();
   both = pair.hosts.join();
-}, 120_000);
+});
 
 /** The server that a client with this URL is connected to, as `host:port`. */
 async function serverOf(url: string): Promise<string> {
@@ -123,7 +123,7 @@ test('the command that migrates ends with that sentence, without a stack', async
   const byPublicCa = pair.url(both, { target_session_attrs: 'read-write', sslrootcert: 'system' });
   const trusted = await migrate(byPublicCa, { NODE_EXTRA_CA_CERTS: pair.authority.certFile });
   expect(trusted.stdout).toMatch(/^The schema is up to date/);
-}, 60_000);
+});
 
 /** Creates codes until it is stopped: those that were acknowledged, when, and the answers of all other calls. */
 function startCreates(create: () => Promise<Response>) {

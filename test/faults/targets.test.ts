@@ -48,7 +48,7 @@ beforeAll(async () => {
     for (const core of signpost.cores) await core.restart();
   };
   ({ accountId, apiKey } = await signpost.createAccount());
-}, 120_000);
+});
 
 interface ScannedCode {
   readonly id: string;

@@ -38,7 +38,7 @@ const collapsed = (text: string) => text.replace(/ +/g, ' ');
 
 /** Reading again gives the same, so what comes about in the background is waited for. */
 const REPEATABLE = /^curl (?!.*(-X|-d))|^signpost \w+ (list|show|deliveries|audit|verify|analytics)/s;
-const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 
 /** A command line of the page, with what it prints there. */
 interface Step {

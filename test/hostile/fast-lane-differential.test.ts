@@ -276,7 +276,7 @@ test('pipelines of any requests, cut anywhere and ended by a half-close, are ans
   );
   // Otherwise the test would prove nothing.
   expect(answered).toBeGreaterThan(500);
-}, 120_000);
+});
 
 describe('every request before a half-close is answered, in order, wherever the bytes are split:', () => {
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a.example\r\n\r\n`;

@@ -8,7 +8,7 @@ import { type Account, contract } from '../contract/client.ts';
 const FAILURES = 8;
 /** Unknown keys that are checked at a time: of one client address, by one worker, and by one core. */
 const [OF_ADDRESS, OF_WORKER, OF_CORE] = [1, 2, 8];
-const EVENTUALLY = { timeout: 10_000, interval: 20 };
+const EVENTUALLY = { interval: 20 };
 
 const running = contract({
   env: { GATEWAY_WORKERS: '1', FAILED_AUTHENTICATIONS_PER_MINUTE: String(FAILURES) },

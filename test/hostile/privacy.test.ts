@@ -108,7 +108,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
         referrers: [{ referrer: 'clinic.example', scans: 5 }],
       },
     });
-  }, 120_000);
+  });
 
   test('rejected requests are not logged with an address either', async () => {
     expect(await statusFor(ANNA, `${signpost.url}/r/zzzzzzz`)).toBe(404);
@@ -168,7 +168,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
       expect(bytes.includes(AGENT)).toBe(name === SCANS.name);
     }
     await log.close();
-  }, 120_000);
+  });
 
   test('nothing on disk contains one: the gateway with its spool and logs, Postgres with its write-ahead log, and Kafka', async () => {
     // Stopped, so that everything is written.
@@ -177,7 +177,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     await kafka?.kill();
     await expectNoSecrets([join(folder, 'postgres'), kafka?.folder ?? []].flat(), AGENT);
     await expectNoSecrets([signpost.dataDir], 'the gateway is ready');
-  }, 120_000);
+  });
 });
 
 test('a destroyed salt is on no disk, so that no visitor can be traced to an address', async () => {
@@ -205,7 +205,7 @@ test('a destroyed salt is on no disk, so that no visitor can be traced to an add
   await postgres.stop();
   expect(await filesContaining(folder, Buffer.from(destroyed, 'hex'))).toEqual([]);
   expect(await filesContaining(folder, Buffer.from(kept, 'hex'))).toHaveLength(1);
-}, 120_000);
+});
 
 /** The status of a scan by a reader behind a proxy, over a new connection. */
 function statusFor(reader: string, url: string): Promise<number | undefined> {

@@ -60,7 +60,7 @@ test('a message that does not arrive is abandoned, and meanwhile does not block 
   expect(await first).toBe('4');
   for (const session of sessions) session.destroy();
   await Promise.allSettled(given);
-}, 90_000);
+});
 
 describe.each([
   ['gRPC', 'grpcPort', createGrpcTransport],

@@ -14,7 +14,7 @@ import { scrape } from '../harness/scrape.ts';
 import { type Collector, startCollector } from './collector.ts';
 import { grpcCollector, protobufCollector } from './raw-collector.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 100 };
+const EVENTUALLY = { interval: 100 };
 
 /** Kinds of spans in OTLP. */
 const [SERVER, CLIENT, CONSUMER] = [2, 3, 5];

@@ -6,7 +6,7 @@ import { freshDatabase } from '../../../test/harness/database.ts';
 import { openSalts, type Salts } from './salts.ts';
 
 const NOW = Date.now();
-const RETRIED = { timeout: 10_000, interval: 50 };
+const RETRIED = { interval: 50 };
 
 const logger = pino({ level: 'silent' });
 let url: string;

@@ -17,7 +17,7 @@ import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { followRoutes } from './follow-routes.ts';
 import { openRouteTable } from './route-table.ts';
 
-const EVENTUALLY = { timeout: 30_000, interval: 50 };
+const EVENTUALLY = { interval: 50 };
 const logger = pino({ level: 'silent' });
 const ours = inject('kafkaBrokers') !== null && !process.env.KAFKA_BROKERS;
 

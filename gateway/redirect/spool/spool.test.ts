@@ -23,7 +23,7 @@ import { openSpool, type Spool, type SpoolOptions } from './spool.ts';
 import { syncSpool } from './sync-spool.ts';
 
 const logger = pino({ level: 'silent' });
-const EVENTUALLY = { timeout: 10_000, interval: 20 };
+const EVENTUALLY = { interval: 20 };
 let folder: string;
 
 beforeEach(() => {
@@ -193,12 +193,12 @@ test('an old open segment is sealed, so that no scans remain in it, unless the o
   await append(open(), 'a scan');
   expect(takeAll()).toEqual(['a scan']);
   expect(segments()).toHaveLength(1);
-  await expect.poll(() => takeAll().concat(segments()), { timeout: 15_000, interval: 500 }).toEqual([]);
+  await expect.poll(() => takeAll().concat(segments()), { interval: 500 }).toEqual([]);
   const [first, last] = readdirSync(waiting).sort();
   expect([first, last]).toEqual([expect.stringContaining('.scans'), expect.stringContaining('.open')]);
   expect(takeAll(readSpool(waiting, logger)).at(-1)).toBe('last');
   await expect
-    .poll(() => takeAll(readSpool(waiting, logger)).concat(readdirSync(waiting)), { timeout: 15_000, interval: 500 })
+    .poll(() => takeAll(readSpool(waiting, logger)).concat(readdirSync(waiting)), { interval: 500 })
     .toEqual([]);
 });
 

@@ -41,7 +41,7 @@ beforeAll(async () => {
   await addUnlisted('newest');
   await pool.query('insert into code_counts (account_id, live, listed) values ($1, $2, $2)', [accountId, CODES]);
   await pool.query('vacuum analyze codes');
-}, 60_000);
+});
 afterAll(() => database.close());
 
 const list = (request: MessageInitShape<typeof ListCodesRequestSchema>) =>

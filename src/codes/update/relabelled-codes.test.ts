@@ -80,11 +80,11 @@ test('an announcement that waits for a code shows it as the change that it waite
     await labelledCodes.changed(deletion, of.id, 'tag', b);
     await deletion.query('delete from code_tags where code_id = $1 and tag_id = $2', [decodeId('qr', id), b]);
     startAnnouncements();
-    await expect.poll(waiting, { timeout: 10_000 }).toBe(1);
+    await expect.poll(waiting).toBe(1);
   });
   const { code } = await call(CodesService.method.getCode, { id }, { of });
   expect(code).toMatchObject({ version: 3n, tags: ['a'] });
-  await expect.poll(() => lastEvent(id), { timeout: 10_000 }).toMatchObject({ version: 3, tags: ['a'] });
+  await expect.poll(() => lastEvent(id)).toMatchObject({ version: 3, tags: ['a'] });
 });
 
 test('a code whose folder and tags change before it is announced has one event, which names both', async () => {
@@ -100,7 +100,7 @@ test('a code whose folder and tags change before it is announced has one event, 
     await transaction(pool(), (tx) => labelledCodes.changed(tx, of.id, kind, rows[0]?.id ?? ''));
   }
   startAnnouncements();
-  await expect.poll(() => eventTypes(code?.id ?? ''), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  await expect.poll(() => eventTypes(code?.id ?? '')).toEqual(['qr.created', 'qr.updated']);
   expect(await lastEvent(code?.id ?? '')).toMatchObject({ version: 4, changed: ['folder', 'tags'] });
 });
 
@@ -108,7 +108,7 @@ test('a code that is deleted before it is announced has no event after its delet
   const { of, id } = await relabelledCode();
   await call(CodesService.method.deleteCode, { id }, { of });
   startAnnouncements();
-  await expect.poll(queued, { timeout: 10_000 }).toBe(0);
+  await expect.poll(queued).toBe(0);
   expect(await eventTypes(id)).toEqual(['qr.created', 'qr.archived']);
 });
 
@@ -117,10 +117,10 @@ test('of two processes that announce a code at the same time, one does', async (
   const processes = await transaction(pool(), async (tx) => {
     await tx.query('select from codes where id = $1 for update', [decodeId('qr', id)]);
     const started = [startAnnouncements(), startAnnouncements()];
-    await expect.poll(waiting, { timeout: 10_000 }).toBe(2);
+    await expect.poll(waiting).toBe(2);
     return started;
   });
-  await expect.poll(queued, { timeout: 10_000 }).toBe(0);
+  await expect.poll(queued).toBe(0);
   await Promise.all(processes.map((process) => process.stop()));
   expect(await eventTypes(id)).toEqual(['qr.created', 'qr.updated']);
 });
@@ -137,9 +137,9 @@ test('an account with very many codes to announce takes turns with the others', 
   await transaction(pool(), async (tx) => {
     await tx.query('select from codes where id = $1 for update', [decodeId('qr', many.id)]);
     startAnnouncements();
-    await expect.poll(() => eventTypes(other.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+    await expect.poll(() => eventTypes(other.id)).toEqual(['qr.created', 'qr.updated']);
   });
-  await expect.poll(() => eventTypes(many.id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  await expect.poll(() => eventTypes(many.id)).toEqual(['qr.created', 'qr.updated']);
 });
 
 test('codes to announce are found by index, even by a plan from when there were few', async () => {
@@ -157,7 +157,7 @@ test('codes to announce are found by index, even by a plan from when there were 
   const spy = vi.spyOn(Client.prototype, 'query').mockImplementation(explaining as typeof query);
   onTestFinished(() => spy.mockRestore());
   startAnnouncements();
-  await expect.poll(() => eventTypes(id), { timeout: 10_000 }).toEqual(['qr.created', 'qr.updated']);
+  await expect.poll(() => eventTypes(id)).toEqual(['qr.created', 'qr.updated']);
   expect(plans.length).toBeGreaterThanOrEqual(2);
   expect(plans.filter((plan) => /Seq Scan|Bitmap/.test(plan))).toEqual([]);
 });

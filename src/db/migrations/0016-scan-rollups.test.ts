@@ -47,9 +47,9 @@ test('scans recorded before, during and after the migration, by either version, 
     return rows[0]?.waiting;
   };
   const recorded = record(poll(3));
-  await expect.poll(waiting, { timeout: 20_000 }).toBe(1);
+  await expect.poll(waiting).toBe(1);
   const migrated = database.migrate();
-  await expect.poll(waiting, { timeout: 20_000 }).toBe(2);
+  await expect.poll(waiting).toBe(2);
   await blocking.query('commit');
   blocking.release();
   await Promise.all([recorded, migrated]);

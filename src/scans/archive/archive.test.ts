@@ -327,7 +327,7 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
   await archive();
   expect(archivedLines()).toHaveLength(20_000);
   expect(await tables()).toEqual([]);
-}, 20_000);
+});
 
 test('an archive that can’t be moved to a file does not keep others in tables', async () => {
   const scanned = newScannedCode();
@@ -502,7 +502,7 @@ describe('deleting the scans of an account', () => {
     expect(result).toSatisfy(isUnavailable);
     await deleteAccountScans(database.pool, folder, scanned.accountId);
     expect(await total(scanned)).toBe(0);
-  }, 60_000);
+  });
 
   test('keeps every counter correct while recorders record the same code', async () => {
     const scanned = newScannedCode();

@@ -329,7 +329,7 @@ test.skipIf(brokers === null)(
       from: new Map(),
       handle: (read) => void deadLetters.push(...read),
     });
-    await expect.poll(() => deadLetters.length, { timeout: 20_000 }).toBe(3);
+    await expect.poll(() => deadLetters.length).toBe(3);
     const reason = expect.stringMatching(/^The .*\. Its value and headers are left out/);
     expect(deadLetters).toMatchObject([
       { key: 'k'.repeat(1_000), value: null, headers: { reason } },

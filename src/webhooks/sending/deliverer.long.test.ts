@@ -408,7 +408,7 @@ test('an account’s budget bounds the attempts to a host, however many endpoint
     const spent = await pool.query('select from webhook_attempt_budgets where spent_until > now()');
     expect(spent.rowCount).toBe(0);
   }, EVENTUALLY);
-}, 60_000);
+});
 
 test('after its first failures an endpoint gets one request at a time, at growing intervals', async () => {
   let status = 500;
@@ -441,7 +441,7 @@ test('after its first failures an endpoint gets one request at a time, at growin
   status = 204;
   await makeDue();
   await untilSucceeded(endpoint.id, 1_000);
-}, 60_000);
+});
 
 test('an occasional failure delays only its own delivery', async () => {
   let requests = 0;
@@ -636,7 +636,7 @@ test('removing, disabling, enabling, testing and resending during deliveries cau
     },
     { timeout: 40_000, interval: 100 },
   );
-}, 90_000);
+});
 
 test('recording results locks the endpoint before its deliveries, so that it cannot deadlock with a change', async () => {
   const endpoint = await addEndpoint(acceptAfter(300));
@@ -685,7 +685,7 @@ test('a process that cannot reach Postgres sends nothing more once its lease has
   postgres.restore();
   await untilSucceeded(endpoint.id, 150);
   expect(endpoint.received).toHaveLength(150);
-}, 90_000);
+});
 
 test('an attempt that was being recorded when Postgres vanished is recorded on another connection', async () => {
   const postgres = await startTcpProxy(url);
@@ -713,4 +713,4 @@ test('an attempt that was being recorded when Postgres vanished is recorded on a
   });
   expect((await onlyDelivery(endpoint.id)).status).toBe(DeliveryStatus.SUCCEEDED);
   expect(endpoint.received).toHaveLength(1);
-}, 90_000);
+});

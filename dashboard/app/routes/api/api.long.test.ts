@@ -21,15 +21,12 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
     const page = await pages.open('/api');
     const rows = page.getByRole('table').getByRole('row');
     await expect
-      .poll(
-        async () => {
-          await page.reload();
-          await page.getByRole('textbox', { name: 'Request id' }).waitFor();
-          await page.waitForLoadState('networkidle');
-          return rows.count();
-        },
-        { timeout: 30_000 },
-      )
+      .poll(async () => {
+        await page.reload();
+        await page.getByRole('textbox', { name: 'Request id' }).waitFor();
+        await page.waitForLoadState('networkidle');
+        return rows.count();
+      })
       .toBe(3);
     await expectAccessible(page);
     await page.getByRole('textbox', { name: 'Request id' }).focus();

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { AxeBuilder } from '@axe-core/playwright';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -7,6 +6,7 @@ import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/acco
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { axeFindings } from '../../../../test/harness/axe.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
 
@@ -420,8 +420,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.id);
     await press(page, 'More');
     await page.getByRole('menuitem', { name: 'Rename' }).waitFor();
-    const { violations } = await new AxeBuilder({ page }).withRules(['aria-dialog-name']).analyze();
-    expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).toEqual([]);
+    expect(await axeFindings(page, (axe) => axe.withRules(['aria-dialog-name']))).toEqual([]);
     await page.getByRole('menuitem', { name: 'Rename' }).press('Enter');
     await page.getByRole('textbox', { name: 'Name of the code' }).waitFor();
     await page.keyboard.press('Escape');

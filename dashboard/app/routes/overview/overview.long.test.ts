@@ -126,7 +126,7 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await page.getByRole('button', { name: 'Create code' }).click();
       await page.waitForURL(/\/codes\/qr_/);
       await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click();
-      await expect.poll(() => inUse.textContent(), { timeout: 20_000 }).toMatch(/^Codes in use3/);
+      await expect.poll(() => inUse.textContent()).toMatch(/^Codes in use3/);
       await page.close();
     });
 
