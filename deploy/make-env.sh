@@ -9,7 +9,7 @@ random_base64() { head -c 32 /dev/urandom | base64 | tr -d '\n'; }
 
 print_env() {
   cat <<EOF
-# Secrets of this installation. Keep a copy of SECRET_KEY in your secret store; docs/operating.md describes all of them.
+# Secrets of this installation. Keep a copy of SECRET_KEY in your secret store; docs/operating/ describes all of them.
 SERVICE_TOKEN=$(random_hex)
 SECRET_KEY=$(random_base64)
 # Passwords in Postgres: of the superuser, of the cores' role, and of the gateways' role.

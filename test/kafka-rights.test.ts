@@ -16,7 +16,7 @@ import { recordingLogger } from './harness/recording-logger.ts';
 import { type SecuredBroker, startSecuredKafka } from './harness/secured-kafka.ts';
 
 const EVENTUALLY = { timeout: 120_000, interval: 200 };
-const DOCS = join(import.meta.dirname, '../docs/operating.md');
+const DOCS = join(import.meta.dirname, '../docs/operating/kafka.md');
 const REFUSED = /not authorized|authorization failed/i;
 /** What kafkajs says where a group, or a transactional id, is not for this user. */
 const NO_COORDINATOR = 'Failed to find group coordinator';
@@ -282,7 +282,11 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
       { KAFKA_CERT: undefined, KAFKA_KEY: undefined },
       /^the brokers refuse the client certificate, or want one: check KAFKA_CERT/,
     ],
-    ['a missing right', {}, /^a permission is missing: compare those of KAFKA_USERNAME with docs\/operating\.md/],
+    [
+      'a missing right',
+      {},
+      /^a permission is missing: compare those of KAFKA_USERNAME with docs\/operating\/kafka\.md/,
+    ],
   ])(
     '%s is logged as one sentence, once, and without secrets',
     async (_, over, sentence) => {

@@ -69,7 +69,7 @@ function textOf(message: Expression): string | undefined {
 }
 
 function messagesInRunbook(): string[] {
-  const [, logs = ''] = /^## Logs\n([\s\S]*?)^## /m.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+  const [, logs = ''] = /^## Logs\n([\s\S]*)/m.exec(readFileSync('docs/operating/health-and-logs.md', 'utf8')) ?? [];
   return [...logs.matchAll(/^\| (\d+) +\| `([^`]+)` +\|/gm)].map(([, level, message]) => `${level} ${message}`);
 }
 

@@ -28,7 +28,7 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /not authorized|authorization failed/i,
-    'a permission is missing: compare those of KAFKA_USERNAME with docs/operating.md, "Rights in Kafka"',
+    'a permission is missing: compare those of KAFKA_USERNAME with docs/operating/kafka.md, "Rights in Kafka"',
   ],
 ];
 

@@ -1,4 +1,4 @@
-/** Memory for each worker, in bytes. Source: docs/operating.md, "What to run". */
+/** Memory for each worker, in bytes. Source: docs/operating/installing.md, "Processes of a gateway". */
 const BYTES_PER_WORKER = 256 * 1024 ** 2;
 
 /**

@@ -8,11 +8,13 @@ import { dayOf } from '../../src/scans/days.ts';
 import { compose, composeIn, latestId, seconds, sh } from './shell.ts';
 
 /**
- * The section "In containers" of docs/operating.md, run as it stands there: each step runs blocks of commands of that page
- * and checks what they promise. `test/containers/run.sh` provides the engine, and a copy of the project to run in.
+ * The section "In containers" of docs/operating/installing.md, and the command for a container in
+ * docs/operating/outages.md, run as they stand there: each step runs blocks of commands of these pages and checks what they
+ * promise. `test/containers/run.sh` provides the engine, and a copy of the project to run in.
  */
 
 const checkout = process.env.CONTAINERS_CHECKOUT ?? '';
+const PAGES = ['docs/operating/installing.md', 'docs/operating/outages.md'];
 const PROGRAMS = ['core', 'worker', 'gateway'];
 const EVENTUALLY = { timeout: 60_000, interval: 500 };
 
@@ -21,18 +23,18 @@ const FROM = dayOf(Date.now() - DAY_MS);
 const API = 'http://localhost:8080/api/v1';
 const run = promisify(execFile);
 
-/** The page's blocks of commands that this test has to run. */
-const blocks = [
-  ...readFileSync('docs/operating.md', 'utf8').matchAll(
+/** The pages' blocks of commands that this test has to run. */
+const blocks = PAGES.flatMap((page) => [
+  ...readFileSync(page, 'utf8').matchAll(
     /<!-- run by test\/containers\/journey\.test\.ts -->\n\n *```sh\n(.*?)\n *```/gs,
   ),
-].map(([, commands = '']) => commands);
+]).map(([, commands = '']) => commands);
 const unused = new Set(blocks);
 
 /** The block that contains a text. */
 function documented(text: string): string {
   const block = blocks.find((commands) => commands.includes(text));
-  if (block === undefined) throw new Error(`No block of docs/operating.md contains \`${text}\`.`);
+  if (block === undefined) throw new Error(`No block of ${PAGES.join(' or ')} contains \`${text}\`.`);
   unused.delete(block);
   return block;
 }

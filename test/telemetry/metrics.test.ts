@@ -11,6 +11,8 @@ import { type Family, scrape, sumOf } from '../harness/scrape.ts';
 import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
 import { hasPromtool, promtool } from './promtool.ts';
 
+const PAGE = 'docs/operating/metrics.md';
+
 let observed: ObservedSignpost;
 let families: readonly Family[];
 
@@ -121,7 +123,7 @@ test('every line of their logs is JSON, and none asks for anybody to act', async
   }
 });
 
-/** One row for each metric, as in the table of docs/operating.md. A failure has the label `error_type` as well. */
+/** One row for each metric, as in the table of the page. A failure has the label `error_type` as well. */
 function rows(measured: readonly Family[]): string[] {
   return [...Map.groupBy(measured, ({ name }) => name)].map(([name, same]) => {
     const labels = new Set(same.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample.labels))));
@@ -131,9 +133,8 @@ function rows(measured: readonly Family[]): string[] {
   });
 }
 
-test('the table of docs/operating.md has every metric, with its labels, unit and meaning, and no other', () => {
-  const [, table = ''] =
-    /<!-- metrics -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+test('the table of docs/operating/metrics.md has every metric, with its labels, unit and meaning, and no other', () => {
+  const [, table = ''] = /<!-- metrics -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const listed = table.split('\n').filter((line) => line.startsWith('| `'));
   const cells = listed.map((line) =>
     line
@@ -145,9 +146,8 @@ test('the table of docs/operating.md has every metric, with its labels, unit and
   expect(cells.toSorted()).toEqual(rows(families).toSorted());
 });
 
-test('docs/operating.md lists the values of the labels that rules select by', () => {
-  const [, table = ''] =
-    /<!-- values of labels -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+test('docs/operating/metrics.md lists the values of the labels that rules select by', () => {
+  const [, table = ''] = /<!-- values of labels -->\n([\s\S]*?)<!-- end -->/.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const samples = families.flatMap((family) => family.samples);
   const rows = [...table.matchAll(/^\| `(\w+)`\s*\| (.*) \|$/gm)];
   expect(rows.map(([, label]) => label)).toContain('signpost_scan_result');

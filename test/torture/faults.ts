@@ -265,7 +265,7 @@ const topicDeleted: Fault = {
     await admin.connect();
     await admin.deleteTopics({ topics: [topic] });
     return async () => {
-      // The operator's steps in docs/operating.md, once the topic exists again.
+      // The operator's steps in docs/operating/outages.md, once the topic exists again.
       await retry(async () => {
         if (!(await admin.listTopics()).includes(topic)) throw new Error(`${topic} has not been recreated.`);
       });
