@@ -42,7 +42,7 @@ export function isQuick({ text, format, size }: Drawing): boolean {
  */
 const MIN_MODULE_PIXELS = 2.5;
 
-/** The width of the PNG of a code, in pixels: the requested size, or more if readers need it. */
+/** The width of the PNG of a code, in pixels: the requested size, or more if decoders need it. */
 function widthOf({ modules }: Matrix, size: number): number {
   return Math.max(size, Math.ceil((modules + 2 * QUIET_ZONE) * MIN_MODULE_PIXELS));
 }

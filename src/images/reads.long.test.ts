@@ -36,7 +36,7 @@ const colours = fc
   .filter(([foreground, background]) => designWarning(foreground, background) === undefined);
 
 /** Small sizes are as likely as large ones: each doubling has the same share. */
-const drawingFor = (reader: keyof typeof MIN_PIXELS) =>
+const drawingFor = (decoder: keyof typeof MIN_PIXELS) =>
   fc
     .record({
       text: fc.oneof(url, text, fc.constant('x'.repeat(MAX_BYTES))),
@@ -46,7 +46,7 @@ const drawingFor = (reader: keyof typeof MIN_PIXELS) =>
     })
     .map(({ text, colours: [foreground, background], format, doublings }) => {
       const matrix = matrixOf(text);
-      const min = Math.max(128, (matrix.modules + 2 * QUIET_ZONE) * MIN_PIXELS[reader]);
+      const min = Math.max(128, (matrix.modules + 2 * QUIET_ZONE) * MIN_PIXELS[decoder]);
       const size = Math.round(min * (4_096 / min) ** doublings);
       const png =
         format === 'png'

@@ -3,11 +3,11 @@ import { PNG } from 'pngjs';
 import { QUIET_ZONE } from '../../common/qr/matrix.ts';
 import { matrixOf } from '../../src/images/matrix.ts';
 import { renderPng } from '../../src/images/png.ts';
+import { type Decoder, openCv, readByZbar, readByZxing } from '../decode/decoders.ts';
 import { type RandomImage, randomImage } from '../decode/random-image.ts';
-import { openCv, type Reader, readByZbar, readByZxing } from '../decode/readers.ts';
 
 /**
- * `npm run bench:decode [seed]`: what share of random images each of three readers reads as exactly the text that was
+ * `npm run bench:decode [seed]`: what share of random images each of three decoders reads as exactly the text that was
  * encoded, and every image that one of them does not. `PYTHON` is a Python with `opencv-python-headless`; without one,
  * OpenCV is left out.
  */
@@ -17,7 +17,7 @@ const WARNED = 100;
 
 const seed = Number(process.argv[2] ?? 20);
 const cv = await openCv(process.env.PYTHON ?? 'python3');
-const readers: Readonly<Record<string, Reader>> = {
+const decoders: Readonly<Record<string, Decoder>> = {
   zbar: readByZbar,
   zxing: readByZxing,
   ...(cv ? { opencv: cv.read } : {}),
@@ -28,19 +28,19 @@ await readAll('Colours with a warning', fc.sample(fc.noBias(randomImage(true)), 
 cv?.stop();
 
 async function readAll(title: string, images: readonly RandomImage[]): Promise<void> {
-  const read: Record<string, number> = Object.fromEntries(Object.keys(readers).map((name) => [name, 0]));
+  const read: Record<string, number> = Object.fromEntries(Object.keys(decoders).map((name) => [name, 0]));
   const reasons = new Map<string, number>();
   let byNone = 0;
   const failures: string[] = [];
   for (const [n, image] of images.entries()) {
     const failed: string[] = [];
-    for (const [name, reader] of Object.entries(readers)) {
-      const text = await reader(image.png);
+    for (const [name, decoder] of Object.entries(decoders)) {
+      const text = await decoder(image.png);
       if (text === image.text) (read[name] as number)++;
-      else failed.push(`${name} (${text === undefined ? '' : 'another text; '}${await explained(image, reader)})`);
+      else failed.push(`${name} (${text === undefined ? '' : 'another text; '}${await explained(image, decoder)})`);
     }
     for (const reason of failed) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
-    if (failed.length === Object.keys(readers).length) byNone++;
+    if (failed.length === Object.keys(decoders).length) byNone++;
     if (failed.length > 0) failures.push(`  ${n}: not read by ${failed.join(', ')}: ${described(image)}`);
   }
   console.log(`\n${title}: ${images.length} images, ${byNone} read by none`);
@@ -52,8 +52,8 @@ async function readAll(title: string, images: readonly RandomImage[]): Promise<v
   console.log(failures.join('\n'));
 }
 
-/** The change that lets the reader read a code after all, of those that explain most failures. */
-async function explained({ text, foreground, background, png }: RandomImage, reader: Reader): Promise<string> {
+/** The change that lets the decoder read a code after all, of those that explain most failures. */
+async function explained({ text, foreground, background, png }: RandomImage, decoder: Decoder): Promise<string> {
   const matrix = matrixOf(text);
   const across = matrix.modules + 2 * QUIET_ZONE;
   const size = PNG.sync.read(png).width;
@@ -65,7 +65,7 @@ async function explained({ text, foreground, background, png }: RandomImage, rea
     'in black on white at 8 px per module with twice the quiet zone': () =>
       withBorder(renderPng(matrix, across * 8, '#000', '#fff'), QUIET_ZONE * 8),
   };
-  for (const [name, draw] of Object.entries(remedies)) if ((await reader(draw())) === text) return `read ${name}`;
+  for (const [name, draw] of Object.entries(remedies)) if ((await decoder(draw())) === text) return `read ${name}`;
   return `${matrix.modules} modules, in no form`;
 }
 

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { type Decoder, readByZbar, readByZxing } from './decoders.ts';
 import { randomImage } from './random-image.ts';
-import { type Reader, readByZbar, readByZxing } from './readers.ts';
 
 /** A share of the images of `npm run bench:decode`; the same in every run. */
 const SEED = 20;
@@ -12,8 +12,8 @@ const TIMEOUT_MS = 120_000;
 const hasZbar = spawnSync('zbarimg', ['--version']).status === 0;
 const images = fc.sample(fc.noBias(randomImage(false)), { seed: SEED, numRuns: IMAGES });
 
-/** The payloads that a reader does not read exactly. */
-async function misread(read: Reader): Promise<unknown[]> {
+/** The payloads that a decoder does not read exactly. */
+async function misread(read: Decoder): Promise<unknown[]> {
   const wrong: unknown[] = [];
   for (const { png, ...image } of images) {
     const text = await read(png);

@@ -39,7 +39,7 @@ export function image(core: CoreClients): Endpoint[] {
         'The code as PNG or SVG: square modules in its own colours, error correction level M, a quiet zone of two ' +
         'modules. It encodes the scan URL on the code’s own domain, or the payload of a static code, marked as UTF-8 ' +
         'if it is not ASCII. A PNG is larger than `size` if the code would have less than 2.5 pixels per module, which ' +
-        'readers cannot decode; 453 pixels suffice for every code.',
+        'decoders cannot read; 453 pixels suffice for every code.',
       query: {
         format: {
           description: 'Anything else is a 400.',

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url';
 import { prepareZXingModule, readBarcodes } from 'zxing-wasm/reader';
 
 /** Reads the text of the code in a PNG; undefined if it finds none. */
-export type Reader = (png: Buffer) => Promise<string | undefined>;
+export type Decoder = (png: Buffer) => Promise<string | undefined>;
 
 let prepared = false;
 
 /** ZXing (C++, as WebAssembly). */
-export const readByZxing: Reader = async (png) => {
+export const readByZxing: Decoder = async (png) => {
   if (!prepared) {
     // By default it downloads its module from a CDN.
     const wasm = fileURLToPath(import.meta.resolve('zxing-wasm/reader/zxing_reader.wasm'));
@@ -22,7 +22,7 @@ export const readByZxing: Reader = async (png) => {
 };
 
 /** ZBar's own program. With its defaults it converts the text to UTF-8, as applications use it. */
-export const readByZbar: Reader = (png) =>
+export const readByZbar: Decoder = (png) =>
   new Promise((resolve) => {
     const options = ['--quiet', '--raw', '--nodbus', '--oneshot', '-Sdisable', '-Sqrcode.enable', '-'];
     const program = execFile('zbarimg', options, { timeout: 60_000 }, (error, text) =>
@@ -47,7 +47,7 @@ for line in sys.stdin:
 `;
 
 /** OpenCV in a Python that has it; undefined if it does not. Images are read one after another. */
-export async function openCv(python: string): Promise<{ version: string; read: Reader; stop(): void } | undefined> {
+export async function openCv(python: string): Promise<{ version: string; read: Decoder; stop(): void } | undefined> {
   const program: ChildProcess = spawn(python, ['-c', OPENCV], { stdio: ['pipe', 'pipe', 'ignore'] });
   program.on('error', () => {});
   program.stdin?.on('error', () => {});
@@ -59,7 +59,7 @@ export async function openCv(python: string): Promise<{ version: string; read: R
   };
   const version = await next();
   if (typeof version !== 'string') return undefined;
-  const read: Reader = async (png) => {
+  const read: Decoder = async (png) => {
     program.stdin?.write(`${png.toString('base64')}\n`);
     return (await next()) ?? undefined;
   };
