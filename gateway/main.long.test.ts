@@ -23,7 +23,7 @@ import { ScanSchema } from '../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { newShortCode } from '../src/codes/create/short-code.ts';
 import { startServing } from '../src/rpc/serve.fixture.ts';
 import { openTls } from '../src/rpc/tls.ts';
-import { childrenOf, statusOf } from '../test/faults/readers.ts';
+import { childrenOf, statusOf } from '../test/faults/visitors.ts';
 import { newAuthority } from '../test/harness/certificates.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import type { MessageToMain } from './process/messages.ts';
@@ -147,7 +147,7 @@ test('kill -9 loses no answered scan: they stay on disk, and are published after
   await query('delete from log_topics where name = $1', SCANS.name);
   const gateway = await startReady();
   let answered = 0;
-  const readers = Array.from({ length: 16 }, async () => {
+  const visitors = Array.from({ length: 16 }, async () => {
     for (;;) {
       const answer = await get(code.path);
       if (answer.status === 302) answered++;
@@ -155,7 +155,7 @@ test('kill -9 loses no answered scan: they stay on disk, and are published after
   });
   await expect.poll(() => answered, EVENTUALLY).toBeGreaterThan(500);
   gateway.process.kill('SIGKILL');
-  await Promise.allSettled(readers);
+  await Promise.allSettled(visitors);
   await gateway.ended;
 
   // Not forgotten, so that they stay; so few are one batch each.

@@ -140,7 +140,7 @@ describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as
     });
   }
 
-  test('a live domain gets a certificate with the first reader, whose code leads to its target', async () => {
+  test('a live domain gets a certificate with the first visitor, whose code leads to its target', async () => {
     expect(await get('menu.example', `/r/${own}`)).toEqual({ status: 302, location: 'https://example.com/' });
   });
 
@@ -158,7 +158,7 @@ describe.skipIf(!hasCaddy && !process.env.CI)('Caddy (apt-get install caddy), as
     }
   });
 
-  test('the host is the one that was asked for, whatever a reader’s headers say', async () => {
+  test('the host is the one that was asked for, whatever a visitor’s headers say', async () => {
     for (const headers of [{ forwarded: 'host=sign.example' }, { 'x-forwarded-host': 'sign.example' }]) {
       expect((await get('menu.example', `/r/${platforms}`, headers)).status).toBe(404);
     }

@@ -44,9 +44,9 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
   const code = await account.create();
   const answered = new Map<string, number>();
 
-  async function answerOf(gateway: number, language: string, reader: number): Promise<string> {
+  async function answerOf(gateway: number, language: string, visitor: number): Promise<string> {
     const url = `${api.signpost.gateways[gateway]?.url}/r/${code.short_code}`;
-    const headers = { 'accept-language': language, 'user-agent': `reader ${reader}` };
+    const headers = { 'accept-language': language, 'user-agent': `visitor ${visitor}` };
     const response = await fetch(url, { redirect: 'manual', headers });
     await response.arrayBuffer();
     return response.headers.get('location') ?? String(response.status);
@@ -65,10 +65,10 @@ test('analytics break scans down by version, rule and variant, exactly as two ga
     await expect.poll(heads, EVENTUALLY).toEqual([expected, expected]);
   }
 
-  async function scan(version: number, readers: number): Promise<void> {
-    for (let reader = 0; reader < readers; reader++) {
+  async function scan(version: number, visitors: number): Promise<void> {
+    for (let visitor = 0; visitor < visitors; visitor++) {
       for (const language of ['fr-CA', 'de', 'en', 'ja']) {
-        const name = `${version}/${DECIDED[await answerOf(reader % 2, language, reader)]}`;
+        const name = `${version}/${DECIDED[await answerOf(visitor % 2, language, visitor)]}`;
         answered.set(name, (answered.get(name) ?? 0) + 1);
       }
     }

@@ -15,7 +15,7 @@ import { afterFile } from '../harness/after-file.ts';
 import { type KafkaCluster, startKafkaCluster } from '../harness/kafka-cluster.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { api, expectRecorded, startScans } from './power-cut-load.ts';
-import { isThere } from './readers.ts';
+import { isThere } from './visitors.ts';
 
 const RECORDS = 200;
 const ATTEMPTS = 30;

@@ -8,7 +8,7 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { type Broker, startKafka } from '../harness/kafka.ts';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
-import { expectCounted, killWithChildren, type Readers, scanUrl, startReaders, statusOf } from './readers.ts';
+import { expectCounted, killWithChildren, scanUrl, startVisitors, statusOf, type Visitors } from './visitors.ts';
 
 const EVENTUALLY = { interval: 100 };
 
@@ -84,11 +84,11 @@ async function degraded(): Promise<string[]> {
   return ((await response.json()) as { degraded: string[] }).degraded;
 }
 
-/** Waits until the readers have scanned this often, and expects only redirects. */
-async function expectServed(readers: Readers, scans = 500): Promise<void> {
-  const before = readers.answered;
-  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + scans);
-  expect([...readers.others, ...readers.failed]).toEqual([]);
+/** Waits until the visitors have scanned this often, and expects only redirects. */
+async function expectServed(visitors: Visitors, scans = 500): Promise<void> {
+  const before = visitors.answered;
+  await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + scans);
+  expect([...visitors.others, ...visitors.failed]).toEqual([]);
 }
 
 describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', () => {
@@ -96,59 +96,59 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     'while the core is unavailable after %s',
     async (signal) => {
       const code = await create();
-      const readers = startReaders(scanUrl(signpost, code), 8);
-      await expectServed(readers);
+      const visitors = startVisitors(scanUrl(signpost, code), 8);
+      await expectServed(visitors);
       process.kill(core.pid, signal);
-      await expectServed(readers, 2_000);
+      await expectServed(visitors, 2_000);
       await expect.poll(degraded, EVENTUALLY).toContain('api');
       if (signal === 'SIGSTOP') process.kill(core.pid, 'SIGCONT');
       else await core.restart();
       await expect.poll(degraded, EVENTUALLY).toEqual([]);
-      await readers.stop();
-      await expectCounted(signpost.databaseUrl, code, [readers]);
+      await visitors.stop();
+      await expectCounted(signpost.databaseUrl, code, [visitors]);
     },
     120_000,
   );
 
   test('while Postgres is unavailable and after it is back', async () => {
     const code = await create();
-    const readers = startReaders(scanUrl(signpost, code), 8);
-    await expectServed(readers);
+    const visitors = startVisitors(scanUrl(signpost, code), 8);
+    await expectServed(visitors);
     await postgres.stop();
-    await expectServed(readers, 2_000);
+    await expectServed(visitors, 2_000);
     // This code is unknown and cannot be looked up.
     expect(await statusOf(`${signpost.url}/r/zzzzzzz`)).toBe(503);
     await postgres.start();
     await expect.poll(() => statusOf(`${signpost.url}/r/zzzzzzz`), EVENTUALLY).toBe(404);
-    await expectServed(readers);
-    await readers.stop();
+    await expectServed(visitors);
+    await visitors.stop();
     // A core that has exited without its database must be restarted.
     await core.restart();
-    await expectCounted(signpost.databaseUrl, code, [readers]);
+    await expectCounted(signpost.databaseUrl, code, [visitors]);
   });
 
   test.each(['dead', 'hanging'] as const)(
     'while Kafka is %s, even if the gateway restarts',
     async (state) => {
       const code = await create();
-      const readers = startReaders(scanUrl(signpost, code), 8);
-      await expectServed(readers);
+      const visitors = startVisitors(scanUrl(signpost, code), 8);
+      await expectServed(visitors);
       if (state === 'dead') await kafka.kill();
       else kafka.pause();
-      await expectServed(readers, 2_000);
+      await expectServed(visitors, 2_000);
       await expect.poll(degraded, EVENTUALLY).toEqual(['log', 'shipping']);
-      await readers.stop();
+      await visitors.stop();
 
       await killWithChildren(gateway);
       await gateway.restart();
-      const later = startReaders(scanUrl(signpost, code), 8);
+      const later = startVisitors(scanUrl(signpost, code), 8);
       await expectServed(later);
       if (state === 'dead') await kafka.start();
       else kafka.resume();
       await expectServed(later);
       await later.stop();
       await expect.poll(degraded, EVENTUALLY).toEqual([]);
-      await expectCounted(signpost.databaseUrl, code, [readers, later]);
+      await expectCounted(signpost.databaseUrl, code, [visitors, later]);
     },
     120_000,
   );
@@ -162,12 +162,12 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     await postgres.stop();
 
     await gateway.restart();
-    const readers = startReaders(scanUrl(signpost, code), 8);
-    await expectServed(readers, 2_000);
+    const visitors = startVisitors(scanUrl(signpost, code), 8);
+    await expectServed(visitors, 2_000);
     await expect.poll(degraded, EVENTUALLY).toEqual(['api', 'log', 'shipping']);
     await gateway.restart();
-    await readers.stop();
-    const later = startReaders(scanUrl(signpost, code), 8);
+    await visitors.stop();
+    const later = startVisitors(scanUrl(signpost, code), 8);
     await expectServed(later);
     await later.stop();
 
@@ -175,7 +175,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     await setKafka('up');
     await core.restart();
     await expect.poll(degraded, EVENTUALLY).toEqual([]);
-    const first: Pick<Readers, 'sent' | 'answered'> = { sent: 1, answered: 1 };
-    await expectCounted(signpost.databaseUrl, code, [first, readers, later]);
+    const first: Pick<Visitors, 'sent' | 'answered'> = { sent: 1, answered: 1 };
+    await expectCounted(signpost.databaseUrl, code, [first, visitors, later]);
   });
 });

@@ -8,7 +8,7 @@ import { readSpool } from '../../gateway/redirect/spool/read-spool.ts';
 import { openSpool } from '../../gateway/redirect/spool/spool.ts';
 import { contract } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
-import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
+import { childrenOf, expectCounted, killWithChildren, scanUrl, startVisitors, statusOf } from './visitors.ts';
 
 const EVENTUALLY = { interval: 100 };
 
@@ -75,26 +75,26 @@ test.skipIf(!mayMount)(
     expect(await statusOf(url)).toBe(302);
     const filler = fill(disk);
 
-    const readers = startReaders(url);
-    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(3_000);
+    const visitors = startVisitors(url);
+    await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(3_000);
     expect(await readyz()).toMatchObject({ status: 503, body: { status: "scans can't be written to disk: ENOSPC" } });
     expect(await gateway.log()).toContain('scans can’t be written to disk; they wait in memory');
     // A change is applied too, once it arrives from the topic; until then it is looked up.
     const another = await account.create();
     expect(await statusOf(scanUrl(running.signpost, another))).toBe(302);
     // These scans are shipped from memory.
-    await readers.stop();
+    await visitors.stop();
     await gateway.kill('SIGTERM');
 
     await gateway.restart();
-    const later = startReaders(url);
+    const later = startVisitors(url);
     await expect.poll(() => later.answered, EVENTUALLY).toBeGreaterThan(1_000);
     rmSync(filler);
     await expect.poll(async () => (await readyz()).status, EVENTUALLY).toBe(200);
     await later.stop();
-    for (const { others, failed } of [readers, later]) expect([...others, ...failed]).toEqual([]);
+    for (const { others, failed } of [visitors, later]) expect([...others, ...failed]).toEqual([]);
     expect((await readyz()).body.scans.lost).toBe(0);
-    await expectCounted(running.signpost.databaseUrl, code, [readers, later, { sent: 1, answered: 1 }]);
+    await expectCounted(running.signpost.databaseUrl, code, [visitors, later, { sent: 1, answered: 1 }]);
     expect(await childrenOf(gateway, 'gateway/')).toHaveLength(2);
   },
   90_000,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
-import { childrenOf, isThere } from './readers.ts';
+import { childrenOf, isThere } from './visitors.ts';
 
 const EVENTUALLY = { interval: 50 };
 const SECRET = 'anna@example.com';

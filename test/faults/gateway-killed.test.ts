@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { contract } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
-import { counted, expectCounted, type Readers, scanUrl, startReaders } from './readers.ts';
+import { counted, expectCounted, scanUrl, startVisitors, type Visitors } from './visitors.ts';
 
 const EVENTUALLY = { interval: 50 };
 
@@ -19,43 +19,43 @@ beforeAll(async () => {
 
 test('kill -9 of all its processes under load, repeatedly: every answered scan is counted, none twice', async () => {
   const code = await account.create();
-  const readers = startReaders(scanUrl(running.signpost, code), 32);
+  const visitors = startVisitors(scanUrl(running.signpost, code), 32);
   for (let round = 0; round < 3; round++) {
-    const before = readers.answered;
-    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 1_000);
+    const before = visitors.answered;
+    await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 1_000);
     process.kill(-gateway.pid, 'SIGKILL');
     await gateway.restart();
   }
-  const before = readers.answered;
-  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 100);
-  await readers.stop();
-  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+  const before = visitors.answered;
+  await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 100);
+  await visitors.stop();
+  await expectCounted(running.signpost.databaseUrl, code, [visitors]);
 });
 
 describe('SIGTERM under load loses nothing: every request is answered, and exactly the answered scans are counted', () => {
   const CASES = [
     // A kept-alive connection gets one last response, and new ones are refused.
-    { readers: 'that keep their connections', keepAlive: true, errors: ['ECONNREFUSED'] },
-    { readers: 'with a connection for every scan', keepAlive: false, errors: ['ECONNREFUSED'] },
+    { visitors: 'that keep their connections', keepAlive: true, errors: ['ECONNREFUSED'] },
+    { visitors: 'with a connection for every scan', keepAlive: false, errors: ['ECONNREFUSED'] },
   ];
 
   test.each(CASES)(
-    'readers $readers',
+    'visitors $visitors',
     async ({ keepAlive, errors }) => {
       const code = await account.create();
-      const all: Readers[] = [];
+      const all: Visitors[] = [];
       for (let round = 0; round < 3; round++) {
-        const readers = startReaders(scanUrl(running.signpost, code), 32, keepAlive);
-        all.push(readers);
-        await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
+        const visitors = startVisitors(scanUrl(running.signpost, code), 32, keepAlive);
+        all.push(visitors);
+        await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(1_000);
         await gateway.kill('SIGTERM');
-        await readers.stop();
-        expect(errors).toEqual(expect.arrayContaining([...readers.failed.keys()]));
-        expect([...readers.others]).toEqual([]);
+        await visitors.stop();
+        expect(errors).toEqual(expect.arrayContaining([...visitors.failed.keys()]));
+        expect([...visitors.others]).toEqual([]);
         await gateway.restart();
       }
       await expectCounted(running.signpost.databaseUrl, code, all);
-      const answered = all.reduce((sum, readers) => sum + readers.answered, 0);
+      const answered = all.reduce((sum, visitors) => sum + visitors.answered, 0);
       expect((await counted(running.signpost.databaseUrl, code)).scans).toBe(answered);
     },
     120_000,

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract, type One } from '../contract/client.ts';
 import type { Process } from '../harness/processes.ts';
-import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders, statusOf } from './readers.ts';
+import { childrenOf, expectCounted, killWithChildren, scanUrl, startVisitors, statusOf } from './visitors.ts';
 
 const EVENTUALLY = { interval: 100 };
 const WORKERS = 3;
@@ -40,30 +40,30 @@ test('a change is visible to every worker once its request is answered', async (
 
 test('workers killed under load are replaced, and the scans they answered are counted', async () => {
   const code = await account.create();
-  const readers = startReaders(scanUrl(running.signpost, code));
+  const visitors = startVisitors(scanUrl(running.signpost, code));
   for (let round = 0; round < 2; round++) {
-    const before = readers.answered;
-    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 500);
+    const before = visitors.answered;
+    await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 500);
     const [victim = 0] = await childrenOf(gateway, 'gateway/worker.ts');
     process.kill(victim, 'SIGKILL');
     const others = async () => (await childrenOf(gateway, 'gateway/worker.ts')).filter((pid) => pid !== victim);
     await expect.poll(async () => (await others()).length, EVENTUALLY).toBe(WORKERS);
   }
-  await readers.stop();
+  await visitors.stop();
   expect(await gateway.log()).toContain('has exited and is restarted');
-  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+  await expectCounted(running.signpost.databaseUrl, code, [visitors]);
 });
 
 test('a killed carrier is replaced without affecting scans', async () => {
   const code = await account.create();
-  const readers = startReaders(scanUrl(running.signpost, code), 4);
+  const visitors = startVisitors(scanUrl(running.signpost, code), 4);
   const [victim = 0] = await childrenOf(gateway, 'gateway/carrier.ts');
   process.kill(victim, 'SIGKILL');
   await expect.poll(() => childrenOf(gateway, 'gateway/carrier.ts'), EVENTUALLY).toEqual([expect.any(Number)]);
-  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
-  await readers.stop();
-  expect([...readers.failed, ...readers.others]).toEqual([]);
-  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+  await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(1_000);
+  await visitors.stop();
+  expect([...visitors.failed, ...visitors.others]).toEqual([]);
+  await expectCounted(running.signpost.databaseUrl, code, [visitors]);
   expect(await childrenOf(gateway, 'gateway/carrier.ts')).not.toContain(victim);
 });
 

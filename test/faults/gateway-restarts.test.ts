@@ -9,7 +9,7 @@ import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { contract } from '../contract/client.ts';
 import { internal } from '../contract/internal.ts';
 import type { Process } from '../harness/processes.ts';
-import { childrenOf, expectCounted } from './readers.ts';
+import { childrenOf, expectCounted } from './visitors.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const WORKERS = 2;

@@ -6,7 +6,7 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { freshDatabase } from '../harness/database.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { startTcpProxy } from '../harness/tcp-proxy.ts';
-import { killWithChildren } from './readers.ts';
+import { killWithChildren } from './visitors.ts';
 
 /** Timeout of the failing gateway for its core, in ms. */
 const TIMEOUT_MS = 2_000;

@@ -4,7 +4,7 @@ import { ScansService } from '../../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { contract } from '../contract/client.ts';
 import { internal } from '../contract/internal.ts';
 import type { Process } from '../harness/processes.ts';
-import { childrenOf, expectCounted, killWithChildren, scanUrl, startReaders } from './readers.ts';
+import { childrenOf, expectCounted, killWithChildren, scanUrl, startVisitors } from './visitors.ts';
 
 const EVENTUALLY = { interval: 200 };
 
@@ -38,19 +38,19 @@ test('the ledger adds up exactly, whichever process was killed under load', asyn
       await gateway.restart();
     },
   ];
-  const readers = startReaders(scanUrl(running.signpost, code), 8);
+  const visitors = startVisitors(scanUrl(running.signpost, code), 8);
   for (const kill of killers) {
-    const before = readers.answered;
-    await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 300);
+    const before = visitors.answered;
+    await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 300);
     await kill();
   }
-  const before = readers.answered;
-  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(before + 300);
-  await readers.stop();
-  await expectCounted(running.signpost.databaseUrl, code, [readers]);
+  const before = visitors.answered;
+  await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 300);
+  await visitors.stop();
+  await expectCounted(running.signpost.databaseUrl, code, [visitors]);
   await expect.poll(async () => (await audit()).waiting, EVENTUALLY).toBe(0n);
   const { answered, spooled, published, recorded, duplicates, rows, counted, differences } = await audit();
-  expect(recorded).toBeGreaterThanOrEqual(readers.answered);
+  expect(recorded).toBeGreaterThanOrEqual(visitors.answered);
   expect({ answered, spooled, rows, counted }).toEqual({
     answered: recorded,
     spooled: recorded,

@@ -15,7 +15,7 @@ import { newAuthority } from '../harness/certificates.ts';
 import { type PostgresPair, startPostgresPair } from '../harness/postgres-pair.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { api, expectRecorded, startScans } from './power-cut-load.ts';
-import { isThere } from './readers.ts';
+import { isThere } from './visitors.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 /** Together they stay below the rate that an account may have. */

@@ -10,7 +10,7 @@ import { afterFile } from '../harness/after-file.ts';
 import { freshDatabase } from '../harness/database.ts';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
 import { startTcpProxy } from '../harness/tcp-proxy.ts';
-import { isThere } from './readers.ts';
+import { isThere } from './visitors.ts';
 
 const ROLES = ['rpc', 'relay,recorder,worker'];
 const ROWS = 15_000;

@@ -5,18 +5,18 @@ import { expect, onTestFinished } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Process, Signpost } from '../harness/processes.ts';
-import { counted } from './readers.ts';
+import { counted } from './visitors.ts';
 
 /** Scans and changes that can be identified afterwards, to find those that a power cut has lost. */
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 
 /** Sends scans with unique referrers; `answered` has the time of each response in ms since 1970, by referrer. */
-export function startScans(url: string, round: number, readers = 8) {
+export function startScans(url: string, round: number, visitors = 8) {
   const answered = new Map<string, number>();
   let sent = 0;
   let isRunning = true;
-  const all = Array.from({ length: readers }, async () => {
+  const all = Array.from({ length: visitors }, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     while (isRunning) {
       const referrer = `scan${sent++}.round${round}.example`;

@@ -16,7 +16,7 @@ import { startInheritedGateway } from '../harness/inherited-gateway.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 import { balancedAgent, grpcClient, httpClient, type Send } from '../harness/rolling-clients.ts';
 import { startLoad } from '../harness/steady-load.ts';
-import { expectCounted } from './readers.ts';
+import { expectCounted } from './visitors.ts';
 
 /**
  * Every process is replaced while scans and calls arrive, as docs/operating/upgrades.md describes it: two gateways behind

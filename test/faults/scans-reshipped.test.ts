@@ -10,7 +10,7 @@ import { dayOf } from '../../src/scans/days.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
-import { counted } from './readers.ts';
+import { counted } from './visitors.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 200 };
 const SCANNED = 40;

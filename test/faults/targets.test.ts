@@ -18,7 +18,7 @@ const EVENTUALLY = { timeout: 60_000, interval: 200 };
 const TARGET = 'https://example.com/always';
 /** How long before the first change of a schedule everything is stopped, in ms. */
 const STOP_WITHIN_MS = 40_000;
-const READERS = 3_000;
+const VISITORS = 3_000;
 const noKafka = inject('kafkaBrokers') === null;
 
 let kafka: Broker;
@@ -71,9 +71,9 @@ function policy(rules: readonly unknown[]): Policy {
 }
 
 /** The path and query that a scan is redirected to, without the host. */
-function scan({ path }: ScannedCode, gateway: number, reader = 'reader', method = 'GET'): Promise<string> {
+function scan({ path }: ScannedCode, gateway: number, visitor = 'visitor', method = 'GET'): Promise<string> {
   const url = new URL(path, signpost.gateways[gateway]?.url);
-  const options = { method, agent, timeout: 20_000, headers: { 'user-agent': reader } };
+  const options = { method, agent, timeout: 20_000, headers: { 'user-agent': visitor } };
   return new Promise((resolve, reject) => {
     const request = get(url, options, (response) => {
       response.resume();
@@ -174,23 +174,23 @@ test.skipIf(noKafka)(
       expect([...given.keys()].sort()).toEqual([otherwise, index < 2 ? 'dated?by=policy' : 'weekly?by=policy'].sort());
     }
 
-    // Readers, each at both gateways, some of them again.
-    const answers = Array.from({ length: READERS }, () => '');
+    // Visitors, each at both gateways, some of them again.
+    const answers = Array.from({ length: VISITORS }, () => '');
     let next = 0;
     const inTurn = async () => {
-      for (let reader = next++; reader < READERS; reader = next++) {
-        const answer = await scan(split, 0, `reader ${reader}`);
-        expect(await scan(split, 1, `reader ${reader}`)).toBe(answer);
-        if (reader % 10 === 0) expect(await scan(split, 0, `reader ${reader}`)).toBe(answer);
-        answers[reader] = answer;
+      for (let visitor = next++; visitor < VISITORS; visitor = next++) {
+        const answer = await scan(split, 0, `visitor ${visitor}`);
+        expect(await scan(split, 1, `visitor ${visitor}`)).toBe(answer);
+        if (visitor % 10 === 0) expect(await scan(split, 0, `visitor ${visitor}`)).toBe(answer);
+        answers[visitor] = answer;
       }
     };
     await Promise.all(Array.from({ length: 16 }, inTurn));
     const inA = answers.filter((answer) => answer === 'a?by=policy').length;
     const inB = answers.filter((answer) => answer === 'b?by=policy').length;
-    expect(inA + inB).toBe(READERS);
+    expect(inA + inB).toBe(VISITORS);
     // Five standard deviations.
-    expect(Math.abs(inA - READERS * 0.75)).toBeLessThan(5 * Math.sqrt(READERS * 0.75 * 0.25));
+    expect(Math.abs(inA - VISITORS * 0.75)).toBeLessThan(5 * Math.sqrt(VISITORS * 0.75 * 0.25));
 
     await restartAll();
     const analytics = internal(signpost, AnalyticsService, accountId);
@@ -202,7 +202,7 @@ test.skipIf(noKafka)(
       );
     };
     const again = (variant: string) =>
-      answers.filter((answer, reader) => answer === `${variant}?by=policy` && reader % 10 === 0).length;
+      answers.filter((answer, visitor) => answer === `${variant}?by=policy` && visitor % 10 === 0).length;
     await expect
       .poll(() => counted(split), EVENTUALLY)
       .toEqual({

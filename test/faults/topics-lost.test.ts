@@ -12,7 +12,7 @@ import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { startKafka } from '../harness/kafka.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
-import { counted } from './readers.ts';
+import { counted } from './visitors.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 100 };
 const CODES = 20;

@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { addressOf, SUPERUSER } from '../../local/postgres-roles.ts';
-import { isThere } from '../faults/readers.ts';
+import { isThere } from '../faults/visitors.ts';
 import { afterFile } from './after-file.ts';
 import { type CertificateAuthority, newAuthority } from './certificates.ts';
 

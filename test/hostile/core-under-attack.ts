@@ -5,7 +5,7 @@ import type { CodeJson } from '../../common/contract/code-json.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { bearer } from '../../src/rpc/rpc-suite.fixture.ts';
 import { contract } from '../contract/client.ts';
-import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
+import { childrenOf, scanUrl, statusOf } from '../faults/visitors.ts';
 import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-resources.ts';
 import { type RawSockets, rawSockets } from './raw-sockets.ts';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
-import { childrenOf, scanUrl, statusOf } from '../faults/readers.ts';
+import { childrenOf, scanUrl, statusOf } from '../faults/visitors.ts';
 import { COLLECTING, expectReturned, type Figures, figuresOf } from './process-resources.ts';
 import { forEach, rawSockets, statusesIn } from './raw-sockets.ts';
 

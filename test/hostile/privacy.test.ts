@@ -13,13 +13,13 @@ import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { entities } from '../../src/entities.ts';
 import { destroySalts, makeSalts } from '../../src/scans/recording/visitors.ts';
-import { killWithChildren, scanUrl } from '../faults/readers.ts';
+import { killWithChildren, scanUrl } from '../faults/visitors.ts';
 import { afterFile } from '../harness/after-file.ts';
 import { type Broker, startKafka } from '../harness/kafka.ts';
 import { mmdbOf } from '../harness/mmdb.ts';
 import { type Signpost, startSignpost } from '../harness/processes.ts';
 
-/** Readers, with addresses that occur nowhere else here. */
+/** Visitors, with addresses that occur nowhere else here. */
 const [ANNA, BEN, CLEO] = ['203.0.113.77', '2001:db8:4d4d:5a5a:91b3:7ec5:9abc:def1', '198.51.100.213'] as const;
 const PAGE = 'https://www.clinic.example/zq7path?patient=zq7query';
 const LANGUAGE = 'de-zq7language';
@@ -91,11 +91,11 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
   const analytics = () => api<Analytics>(`/qr-codes/${code.id}/analytics`);
   const totalScans = async () => (await analytics()).total_scans;
 
-  async function scan(...readers: readonly string[]): Promise<void> {
-    for (const reader of readers) expect(await statusFor(reader, scanUrl(signpost, code))).toBe(302);
+  async function scan(...visitors: readonly string[]): Promise<void> {
+    for (const visitor of visitors) expect(await statusFor(visitor, scanUrl(signpost, code))).toBe(302);
   }
 
-  test('readers are distinguished and located by their addresses', async () => {
+  test('visitors are distinguished and located by their addresses', async () => {
     await scan(ANNA, BEN, ANNA, BEN, ANNA);
     await expect.poll(totalScans, EVENTUALLY).toBe(5);
     expect(await analytics()).toMatchObject({
@@ -141,7 +141,7 @@ describe.each([...(withKafka ? ['Kafka'] : []), 'Postgres'])('with the log in %s
     expect(unique_scans).toBeLessThanOrEqual(3 + 2 + 2);
   }, 180_000);
 
-  test('no record of any topic contains an address, a page or a language of a reader', async () => {
+  test('no record of any topic contains an address, a page or a language of a visitor', async () => {
     const log = await openLog({
       kafkaBrokers: kafka ? [kafka.brokers] : [],
       databaseUrl: postgres.url,
@@ -207,9 +207,9 @@ test('a destroyed salt is on no disk, so that no visitor can be traced to an add
   expect(await filesContaining(folder, Buffer.from(kept, 'hex'))).toHaveLength(1);
 });
 
-/** The status of a scan by a reader behind a proxy, over a new connection. */
-function statusFor(reader: string, url: string): Promise<number | undefined> {
-  const headers = { 'x-forwarded-for': reader, referer: PAGE, 'accept-language': LANGUAGE, 'user-agent': AGENT };
+/** The status of a scan by a visitor behind a proxy, over a new connection. */
+function statusFor(visitor: string, url: string): Promise<number | undefined> {
+  const headers = { 'x-forwarded-for': visitor, referer: PAGE, 'accept-language': LANGUAGE, 'user-agent': AGENT };
   return new Promise((resolve, reject) => {
     get(url, { headers, agent: false, timeout: 10_000 }, (response) => {
       response.resume().once('end', () => resolve(response.statusCode));

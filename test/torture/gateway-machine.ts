@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { childrenOf } from '../faults/readers.ts';
+import { childrenOf } from '../faults/visitors.ts';
 import { type Disk, fill, killUsers } from './disk.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { PowerCutDisk } from './power-cut.ts';

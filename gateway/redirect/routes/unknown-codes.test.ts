@@ -8,7 +8,7 @@ import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { limitAttempts } from '../../http/address-limits.ts';
 import { lookUpUnknownCodes, TooManyUnknown, type UnknownCodes } from './unknown-codes.ts';
 
-const READER = '198.51.100.1';
+const VISITOR = '198.51.100.1';
 const MAX_UNKNOWN = 50;
 /** Source: docs/contract.md, "Overview". */
 const MAX_POLICY_BYTES = 60_000;
@@ -61,7 +61,7 @@ function statements(): number {
 
 test('concurrent requests for one code share one look-up', async () => {
   await create('shared2');
-  const routes = await Promise.all(Array.from({ length: 20 }, () => unknown.find('shared2', READER)));
+  const routes = await Promise.all(Array.from({ length: 20 }, () => unknown.find('shared2', VISITOR)));
   for (const route of routes) expect(route?.entry).toMatchObject({ case: 'code', value: { shortCode: 'shared2' } });
   expect(statements()).toBe(1);
 });
@@ -69,14 +69,14 @@ test('concurrent requests for one code share one look-up', async () => {
 test('a new code is found during a flood of made-up ones, because many share a statement', async () => {
   await create('newcode');
   const flood = Array.from({ length: 900 }, (_, n) => unknown.find(newShortCode(), `198.51.100.${n % 250}`));
-  const found = await unknown.find('newcode', READER);
+  const found = await unknown.find('newcode', VISITOR);
   expect(found?.entry).toMatchObject({ case: 'code', value: { shortCode: 'newcode' } });
   expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
   expect(statements()).toBeLessThanOrEqual(25);
 });
 
 test('a statement is answered with a few megabytes at most, also if all of its codes have the largest policies', async () => {
-  await Promise.all(Array.from({ length: 900 }, () => unknown.find(newShortCode(), READER)));
+  await Promise.all(Array.from({ length: 900 }, () => unknown.find(newShortCode(), VISITOR)));
   const lookUps = sent.mock.calls.filter(([query]) => query.name === 'gateway_find_codes');
   expect(lookUps.length).toBeGreaterThan(1);
   for (const [{ values }] of lookUps) expect(values[0].length * MAX_POLICY_BYTES).toBeLessThanOrEqual(4_000_000);
@@ -84,7 +84,7 @@ test('a statement is answered with a few megabytes at most, also if all of its c
 
 test('text that is not a short code is never looked up', async () => {
   for (const text of ['', 'abc', 'Ab0dE9k', 'Ab3dE9l', 'Ab3dE9kk'])
-    expect(await unknown.find(text, READER)).toBeUndefined();
+    expect(await unknown.find(text, VISITOR)).toBeUndefined();
   expect(statements()).toBe(0);
 });
 
@@ -92,18 +92,18 @@ test('codes that do not exist are counted by client address, and codes that do a
   await create('counted');
   const made = Array.from({ length: MAX_UNKNOWN }, newShortCode);
   for (const shortCode of made) {
-    expect(await unknown.find('counted', READER)).toBeDefined();
-    expect(await unknown.find(shortCode, READER)).toBeUndefined();
+    expect(await unknown.find('counted', VISITOR)).toBeDefined();
+    expect(await unknown.find(shortCode, VISITOR)).toBeUndefined();
   }
-  await expect(unknown.find(newShortCode(), READER)).rejects.toThrow(TooManyUnknown);
+  await expect(unknown.find(newShortCode(), VISITOR)).rejects.toThrow(TooManyUnknown);
   expect(await unknown.find(newShortCode(), '198.51.100.2')).toBeUndefined();
 });
 
 test('a negative result is cached for two seconds, and no longer', async () => {
-  expect(await unknown.find('ergacht', READER)).toBeUndefined();
+  expect(await unknown.find('ergacht', VISITOR)).toBeUndefined();
   await create('ergacht');
-  expect(await unknown.find('ergacht', READER)).toBeUndefined();
-  await expect.poll(() => unknown.find('ergacht', READER), { interval: 100 }).toBeDefined();
+  expect(await unknown.find('ergacht', VISITOR)).toBeUndefined();
+  await expect.poll(() => unknown.find('ergacht', VISITOR), { interval: 100 }).toBeDefined();
 });
 
 test('a statement that fails rejects none of the look-ups that the other connection has taken meanwhile', async () => {
@@ -113,7 +113,7 @@ test('a statement that fails rejects none of the look-ups that the other connect
     await expect.poll(() => answers.length).toBeGreaterThan(nth);
     answers[nth]?.(error, { rows: [] });
   };
-  const lookUp = (count: number) => Array.from({ length: count }, () => unknown.find(newShortCode(), READER));
+  const lookUp = (count: number) => Array.from({ length: count }, () => unknown.find(newShortCode(), VISITOR));
   const both = lookUp(2);
   const [third, fourth] = [lookUp(50), lookUp(50)];
   const outcomes = Promise.all([third, fourth].map((codes) => Promise.allSettled(codes)));
@@ -133,8 +133,8 @@ test('a statement that fails rejects none of the look-ups that the other connect
 test('while Postgres does not answer, look-ups fail, are bounded, and log one line without a stack', async () => {
   await create('cocked2');
   await whileLocked(async () => {
-    const asked = Array.from({ length: 5_000 }, () => unknown.find(newShortCode(), READER));
-    const settled = Promise.allSettled([unknown.find('cocked2', READER), ...asked]);
+    const asked = Array.from({ length: 5_000 }, () => unknown.find(newShortCode(), VISITOR));
+    const settled = Promise.allSettled([unknown.find('cocked2', VISITOR), ...asked]);
     // Requests beyond the queue's limit fail at once.
     const refused = asked.slice(-100).map((each) => each.catch((error: Error) => error.message));
     expect(new Set(await Promise.all(refused))).toEqual(new Set(['too many look-ups are waiting']));
@@ -144,5 +144,5 @@ test('while Postgres does not answer, look-ups fail, are bounded, and log one li
   expect(logged).toMatchObject([{ msg: 'unknown codes could not be looked up' }]);
   expect(logged[0]?.err).toBeUndefined();
   // Failures are not cached.
-  expect(await unknown.find('cocked2', READER)).toBeDefined();
+  expect(await unknown.find('cocked2', VISITOR)).toBeDefined();
 });

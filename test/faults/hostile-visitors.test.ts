@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { contract } from '../contract/client.ts';
-import { scanUrl, startReaders, statusOf } from './readers.ts';
+import { scanUrl, startVisitors, statusOf } from './visitors.ts';
 
 const EVENTUALLY = { interval: 50 };
 
@@ -35,10 +35,10 @@ function received(socket: Socket): Promise<string> {
 
 /** Expects that scans by others are answered normally. */
 async function expectAnswers(): Promise<void> {
-  const readers = startReaders(scanUrl(running.signpost, code), 8);
-  await expect.poll(() => readers.answered, EVENTUALLY).toBeGreaterThan(1_000);
-  await readers.stop();
-  expect([...readers.failed, ...readers.others]).toEqual([]);
+  const visitors = startVisitors(scanUrl(running.signpost, code), 8);
+  await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(1_000);
+  await visitors.stop();
+  expect([...visitors.failed, ...visitors.others]).toEqual([]);
 }
 
 test('10,000 idle connections', async () => {

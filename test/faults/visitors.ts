@@ -8,8 +8,8 @@ import type { CodeJson } from '../../common/contract/code-json.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import type { Process, Signpost } from '../harness/processes.ts';
 
-/** Simulated readers that scan the same code repeatedly. */
-export interface Readers {
+/** Simulated visitors that scan the same code repeatedly. */
+export interface Visitors {
   /** Requests sent: each may be counted. */
   readonly sent: number;
   /** Redirects received: each must be counted. */
@@ -21,25 +21,25 @@ export interface Readers {
   stop(): Promise<void>;
 }
 
-/** The pause between the scans of one reader, in ms, so that they don't saturate the CPU cores. */
+/** The pause between the scans of one visitor, in ms, so that they don't saturate the CPU cores. */
 const PAUSE_MS = 20;
 const TIMEOUT_MS = 5_000;
 
-/** `url`: the requested scan URL. `keepAlive`: whether each reader keeps its connection or opens one per scan. */
-export function startReaders(url: string, count = 16, keepAlive = true): Readers {
+/** `url`: the requested scan URL. `keepAlive`: whether each visitor keeps its connection or opens one per scan. */
+export function startVisitors(url: string, count = 16, keepAlive = true): Visitors {
   let going = true;
-  const readers = { sent: 0, answered: 0, others: new Map(), failed: new Map<string, number>() };
+  const visitors = { sent: 0, answered: 0, others: new Map(), failed: new Map<string, number>() };
   const all = Array.from({ length: count }, async () => {
     const agent = new Agent({ keepAlive, maxSockets: 1 });
     while (going) {
-      readers.sent++;
+      visitors.sent++;
       try {
         const status = await statusOf(url, agent);
-        if (status === 302) readers.answered++;
-        else readers.others.set(status, (readers.others.get(status) ?? 0) + 1);
+        if (status === 302) visitors.answered++;
+        else visitors.others.set(status, (visitors.others.get(status) ?? 0) + 1);
       } catch (error) {
         const { code = 'none' } = error as NodeJS.ErrnoException;
-        readers.failed.set(code, (readers.failed.get(code) ?? 0) + 1);
+        visitors.failed.set(code, (visitors.failed.get(code) ?? 0) + 1);
       }
       await sleep(PAUSE_MS);
     }
@@ -50,7 +50,7 @@ export function startReaders(url: string, count = 16, keepAlive = true): Readers
     await Promise.all(all);
   };
   onTestFinished(stop);
-  return Object.assign(readers, { stop });
+  return Object.assign(visitors, { stop });
 }
 
 /** The status of a scan; by default over a new connection. */
@@ -89,9 +89,9 @@ export async function counted(databaseUrl: string, code: CodeJson): Promise<{ sc
 export async function expectCounted(
   databaseUrl: string,
   code: CodeJson,
-  readers: readonly Pick<Readers, 'sent' | 'answered'>[],
+  visitors: readonly Pick<Visitors, 'sent' | 'answered'>[],
 ): Promise<void> {
-  const total = (figure: 'answered' | 'sent') => readers.reduce((sum, each) => sum + each[figure], 0);
+  const total = (figure: 'answered' | 'sent') => visitors.reduce((sum, each) => sum + each[figure], 0);
   const enough = { timeout: 60_000, interval: 250 };
   const scans = async () => (await counted(databaseUrl, code)).scans;
   await expect.poll(scans, enough).toBeGreaterThanOrEqual(total('answered'));
