@@ -72,7 +72,7 @@ export function targetRuleCommands(target: Command): void {
   });
 
   const split = adding('split')
-    .description('divide the readers for whom no other rule decides among targets; replaces an earlier such split')
+    .description('divide the visitors for whom no other rule decides among targets; replaces an earlier such split')
     .requiredOption('--variant <label=weight=url...>', 'a target and its weight, 2 to 10 times', variant);
   example(
     split,

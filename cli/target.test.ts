@@ -81,14 +81,14 @@ test('set changes target URL, policy or both, and show prints what is set', asyn
 
 test('preview says which rule decides, also of a target that is not set', async () => {
   await json('set', '--policy', await file(GERMAN));
-  const reader = ['--language', 'de-AT', '--device', 'mobile', '--operating-system', 'ios'];
-  expect(await json('preview', '--at', '2027-01-01T00:00:00Z', ...reader)).toEqual({
+  const visitor = ['--language', 'de-AT', '--device', 'mobile', '--operating-system', 'ios'];
+  expect(await json('preview', '--at', '2027-01-01T00:00:00Z', ...visitor)).toEqual({
     target_url: 'https://example.com/de?utm_source=print',
     rule: 1,
     variant: null,
   });
   const otherwise = { target_url: `${MENU}?utm_source=print`, rule: null, variant: null };
-  expect(await json('preview', '--at', '2026-12-31T23:59:59Z', ...reader)).toEqual(otherwise);
+  expect(await json('preview', '--at', '2026-12-31T23:59:59Z', ...visitor)).toEqual(otherwise);
   expect(await json('preview', '--country', 'FR')).toEqual({
     target_url: null,
     page: 'paused',

@@ -103,18 +103,18 @@ export function targetCommands(target: Command): void {
       'show what a scan would lead to if the code were not paused, and which rule decides; nothing is changed or counted',
     )
     .option('--at <time>', 'when the code is scanned (default: now)', time)
-    .option('--country <code>', 'the reader’s country: ISO 3166-1 alpha-2 in capitals (default: unknown)')
-    .option('--language <tag>', 'the language that the reader prefers, such as fr-CA (default: none)')
-    .addOption(new Option('--device <device>', 'the reader’s device (default: other)').choices(DEVICES))
+    .option('--country <code>', 'the visitor’s country: ISO 3166-1 alpha-2 in capitals (default: unknown)')
+    .option('--language <tag>', 'the language that the visitor prefers, such as fr-CA (default: none)')
+    .addOption(new Option('--device <device>', 'the visitor’s device (default: other)').choices(DEVICES))
     .option('--operating-system <name>', 'such as ios (default: unknown)')
-    .option('--visitor <text>', 'any text that stands for a reader, who gets one variant of a split')
+    .option('--visitor <text>', 'any text that stands for a visitor, who gets one variant of a split')
     .option('--query <query>', 'the query of the scan URL, without ?');
   example(preview, 'target preview --account acct_… --id qr_… --at 2027-01-04T11:30:00Z --country DE').action(
-    async ({ account, id, at, targetUrl, policy, ...reader }: PreviewOptions) => {
+    async ({ account, id, at, targetUrl, policy, ...visitor }: PreviewOptions) => {
       const unsaved = await targetOf({ targetUrl, policy });
       const { targets } = await connectCore(process.env, account);
       const instant = at === undefined ? {} : { at: timestampFromDate(at) };
-      printPreview(json(), await targets.previewTarget({ id, ...instant, ...unsaved, ...reader }));
+      printPreview(json(), await targets.previewTarget({ id, ...instant, ...unsaved, ...visitor }));
     },
   );
 }

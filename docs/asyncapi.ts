@@ -85,7 +85,7 @@ function asyncapiDocument(): Part {
     events: channel(EVENTS, 'Changes of codes, batches, domains and teams, in order for each subject.', [
       ...Object.keys(EVENT_MESSAGES),
     ]),
-    scans: channel(SCANS, 'Scans for the recorder, without addresses of readers.', ['scan']),
+    scans: channel(SCANS, 'Scans for the recorder, without addresses of visitors.', ['scan']),
     deadLetters: channel(
       SCANS_DEAD_LETTERS,
       'Records of the topic of scans that could not be processed, without personal data; a value that is no scan is omitted.',

@@ -80,12 +80,12 @@ export const GATEWAY_VARIABLES = {
   },
   COUNTRY_HEADER: {
     type: optionalText('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
-    about: 'The header in which a trusted proxy sends the reader’s country, such as `CF-IPCountry`.',
+    about: 'The header in which a trusted proxy sends the visitor’s country, such as `CF-IPCountry`.',
   },
   COUNTRY_DATABASE: {
     type: optionalText('an MMDB file'),
     about:
-      'Maps readers’ addresses to countries (GeoLite2-Country, DB-IP); reloaded when it changes. Unset: the bundled one.',
+      'Maps visitors’ addresses to countries (GeoLite2-Country, DB-IP); reloaded when it changes. Unset: the bundled one.',
   },
   SPOOL_RETENTION_HOURS: {
     type: integer(0, 168, 0),

@@ -20,7 +20,7 @@ a{display:block;padding:1rem 1.25rem;border:2px solid currentColor;border-radius
 a:hover{text-decoration:underline}
 a:focus-visible{outline:3px solid currentColor;outline-offset:3px}`;
 
-/** The style of the pages that scans end on, light or dark as the reader's phone is. */
+/** The style of the pages that scans end on, light or dark as the visitor's phone is. */
 export const PAGE_STYLE = `
 :root{color-scheme:light dark;${LIGHT}}
 @media(prefers-color-scheme:dark){:root{${DARK}}}${LAYOUT}`;

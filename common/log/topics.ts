@@ -6,8 +6,8 @@ export const SCANS: Topic = { name: 'signpost.scans.v1', partitions: 12, retenti
 
 /**
  * Scan records that could not be processed, with the reason in the header `reason`. Key and value are unchanged, except
- * that an address of a reader and a referring page are removed, that a value that is not a scan is omitted, that a key has at most
- * 1,000 characters, and that what would make the record too large is left out.
+ * that an address of a visitor and a referring page are removed, that a value that is not a scan is omitted, that a key
+ * has at most 1,000 characters, and that what would make the record too large is left out.
  */
 export const SCANS_DEAD_LETTERS: Topic = { name: 'signpost.scans.dlq.v1', partitions: 1, retention: 90 * DAY_MS };
 

@@ -9,9 +9,9 @@ import {
   type Weekly,
   WeeklySchema,
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
-import { compilePolicy, decide, type Reader } from './evaluate.ts';
+import { compilePolicy, decide, type Visitor } from './evaluate.ts';
 import { policyOf } from './policy.fixture.ts';
-import { decideSlowly, isWithin, offsetOf, type PlainReader } from './reference.fixture.ts';
+import { decideSlowly, isWithin, offsetOf, type PlainVisitor } from './reference.fixture.ts';
 import { variantShare } from './variant-share.ts';
 import { weeklyTimes } from './weekly.ts';
 
@@ -123,7 +123,7 @@ const policy: fc.Arbitrary<Policy> = fc
       rules: rules.map(({ when, kind }) => ({ ...(when ? { when } : {}), outcome: { kind } })),
     }),
   );
-const reader: fc.Arbitrary<PlainReader> = fc.record({
+const visitor: fc.Arbitrary<PlainVisitor> = fc.record({
   at: fc.constantFrom(...ZONES).chain(instantIn),
   country: fc.constantFrom(...COUNTRIES),
   language: fc.option(fc.constantFrom(...LANGUAGES), { nil: undefined }),
@@ -133,7 +133,7 @@ const reader: fc.Arbitrary<PlainReader> = fc.record({
   query: fc.constantFrom('', 'a=2', 'c=%C3%A4&a=1&d', 'utm_source=scan&&x+y=2', 'c=100%25 ä#', '?a=1&b=2'),
 });
 
-function asReader(plain: PlainReader): Reader {
+function asVisitor(plain: PlainVisitor): Visitor {
   const { at, query } = plain;
   return {
     at,
@@ -155,10 +155,10 @@ function normalized(target: string | Page): unknown {
 
 test('decides as the slow evaluator does, whatever was decided before', () => {
   fc.assert(
-    fc.property(policy, target, fc.array(reader, { minLength: 1, maxLength: 5 }), (rules, targetUrl, readers) => {
+    fc.property(policy, target, fc.array(visitor, { minLength: 1, maxLength: 5 }), (rules, targetUrl, visitors) => {
       const compiled = compilePolicy(rules, targetUrl);
-      for (const plain of readers) {
-        const decision = decide(compiled, asReader(plain));
+      for (const plain of visitors) {
+        const decision = decide(compiled, asVisitor(plain));
         const expected = decideSlowly(rules, targetUrl, plain);
         expect({ ...decision, target: normalized(decision.target) }).toEqual({
           ...expected,
@@ -231,7 +231,7 @@ test('an unknown time zone is rejected', () => {
 });
 
 test('policies that have the same conditions and differ in what follows share nothing of that', () => {
-  const reader = { ...asReader({ at: 0, query: '' } as PlainReader), country: () => 'FR', share: () => 0.5 };
+  const visitor = { ...asVisitor({ at: 0, query: '' } as PlainVisitor), country: () => 'FR', share: () => 0.5 };
   const split = (labels: readonly string[], weights: readonly number[]) => ({
     split: labels.map((label, at) => ({ label, weight: weights[at], target_url: `https://example.com/${label}` })),
   });
@@ -249,7 +249,7 @@ test('policies that have the same conditions and differ in what follows share no
       { name: 'France', when: { countries: ['FR'] }, then },
       { name: 'others', then: { target_url: 'https://example.com/others' } },
     ];
-    return decide(compilePolicy(policyOf({ rules }), 'https://example.com/'), reader);
+    return decide(compilePolicy(policyOf({ rules }), 'https://example.com/'), visitor);
   });
   expect(decisions).toEqual([
     { rule: 1, variant: '', target: 'https://example.com/one' },
@@ -283,7 +283,7 @@ test('a split keeps its weights over 100,000 visitors, independently for each co
   const compiled = compilePolicy(split, 'https://example.com/');
   const variantOf = (code: string, version: number, visitor: number) => {
     const share = () => variantShare(code, version, visitor.toString(16).padStart(16, '0'));
-    return decide(compiled, { ...asReader({ at: 0, query: '' } as PlainReader), share }).variant;
+    return decide(compiled, { ...asVisitor({ at: 0, query: '' } as PlainVisitor), share }).variant;
   };
   const visitors = 100_000;
   let [inA, sameInOtherCode, sameInOtherVersion] = [0, 0, 0];

@@ -13,7 +13,7 @@ import { type AddQuery, encodeParameters, queryAdder } from './query.ts';
 import { type WeeklyTimes, weeklyTimes } from './weekly.ts';
 
 /** What conditions may depend on. The methods are called only by conditions that need them. */
-export interface Reader {
+export interface Visitor {
   /** When the scan is answered, in ms since 1970. */
   readonly at: number;
   /** ISO 3166-1 alpha-2 in capitals, or `unknown`. */
@@ -24,7 +24,7 @@ export interface Reader {
   device(): string;
   /** In lower case, or `unknown`. */
   operatingSystem(): string;
-  /** Selects a variant: a number from 0 to below 1, evenly distributed over readers. See `variantShare`. */
+  /** Selects a variant: a number from 0 to below 1, evenly distributed over visitors. See `variantShare`. */
   share(): number;
   /** The query of the scan URL, without its `?`; empty if it has none. */
   readonly query: string;
@@ -69,19 +69,19 @@ export function compilePolicy(policy: Policy, targetUrl: string): CompiledPolicy
   };
 }
 
-/** Decides what a reader's scan leads to. It has no clock and does no I/O. */
-export function decide({ rules, destinations }: CompiledPolicy, reader: Reader): Decision {
+/** Decides what a visitor's scan leads to. It has no clock and does no I/O. */
+export function decide({ rules, destinations }: CompiledPolicy, visitor: Visitor): Decision {
   for (let index = 0; index < rules.length; index++) {
     const rule = rules[index] as CompiledRule;
-    if (rule.conditions !== undefined && !allHold(rule.conditions, reader)) continue;
+    if (rule.conditions !== undefined && !allHold(rule.conditions, visitor)) continue;
     if (typeof rule.outcome === 'number') return { rule: index + 1, variant: '', target: rule.outcome };
-    const { label, destination } = chosen(rule.outcome, reader);
-    return { rule: index + 1, variant: label, target: locationOf(destinations[destination], reader) };
+    const { label, destination } = chosen(rule.outcome, visitor);
+    return { rule: index + 1, variant: label, target: locationOf(destinations[destination], visitor) };
   }
-  return { rule: 0, variant: '', target: locationOf(destinations.at(-1), reader) };
+  return { rule: 0, variant: '', target: locationOf(destinations.at(-1), visitor) };
 }
 
-function locationOf(destination: Destination | undefined, { query }: Reader): string {
+function locationOf(destination: Destination | undefined, { query }: Visitor): string {
   return typeof destination === 'function' ? destination(query) : (destination ?? '');
 }
 
@@ -185,16 +185,16 @@ function unlessEmpty(values: readonly string[]): readonly string[] | undefined {
 }
 
 /** The cheapest first. */
-function allHold(conditions: CompiledConditions, reader: Reader): boolean {
+function allHold(conditions: CompiledConditions, visitor: Visitor): boolean {
   const { from, until, weekly, languages, countries, devices, operatingSystems } = conditions;
   return (
-    (from === undefined || reader.at >= from) &&
-    (until === undefined || reader.at < until) &&
-    (weekly === undefined || weekly(reader.at)) &&
-    (languages === undefined || prefers(reader.language(), languages)) &&
-    (countries === undefined || countries.includes(reader.country())) &&
-    (devices === undefined || devices.includes(reader.device())) &&
-    (operatingSystems === undefined || operatingSystems.includes(reader.operatingSystem()))
+    (from === undefined || visitor.at >= from) &&
+    (until === undefined || visitor.at < until) &&
+    (weekly === undefined || weekly(visitor.at)) &&
+    (languages === undefined || prefers(visitor.language(), languages)) &&
+    (countries === undefined || countries.includes(visitor.country())) &&
+    (devices === undefined || devices.includes(visitor.device())) &&
+    (operatingSystems === undefined || operatingSystems.includes(visitor.operatingSystem()))
   );
 }
 
@@ -231,10 +231,10 @@ function outcomeKey(outcome: Outcome | undefined): string {
   }
 }
 
-function chosen(variants: readonly CompiledVariant[], reader: Reader): CompiledVariant {
+function chosen(variants: readonly CompiledVariant[], visitor: Visitor): CompiledVariant {
   const last = variants[variants.length - 1] as CompiledVariant;
   if (variants.length === 1) return last;
-  const share = reader.share() * last.until;
+  const share = visitor.share() * last.until;
   for (const variant of variants) if (share < variant.until) return variant;
   return last;
 }

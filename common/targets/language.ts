@@ -9,7 +9,7 @@ interface AcceptedLanguage {
 
 /**
  * The languages of an `Accept-Language` header (RFC 9110, section 12.5.4), preferred ones first, without `*` and without
- * those that the reader doesn't accept. Only the first 256 characters are read.
+ * those that the visitor doesn't accept. Only the first 256 characters are read.
  */
 export function acceptedLanguages(header: string | undefined): string[] {
   return truncateRanges(header ?? '')

@@ -30,7 +30,7 @@ function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
     until: instant.exactOptional().meta({ format: 'date-time', description: 'Holds until just before this instant.' }),
     weekly: weekly.exactOptional(),
     countries: texts('ISO 3166-1 alpha-2 in capitals, or `unknown`.'),
-    languages: texts('Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.'),
+    languages: texts('Language ranges (RFC 4647, basic filtering) for the language that the visitor prefers.'),
     devices: texts('`mobile`, `tablet`, `desktop`, `bot` or `other`.'),
     operating_systems: texts('In lower case, or `unknown`.'),
   }).meta({ id: 'PolicyConditions', description: 'When a rule applies: all conditions must hold.' });
@@ -38,12 +38,12 @@ function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
   const variant = object({
     label: z.string().meta({ description: 'Its name in analytics.' }),
     weight: z.uint32().meta({ description: 'Its share is this over the sum of all weights.' }),
-    target_url: z.string().meta({ description: 'Where its readers are redirected.' }),
+    target_url: z.string().meta({ description: 'Where its visitors are redirected.' }),
   }).meta({ id: 'PolicyVariant', description: 'One target of a split.' });
 
   const outcome = object({
-    target_url: z.string().exactOptional().meta({ description: 'Where readers are redirected.' }),
-    split: z.array(variant).exactOptional().meta({ description: 'Targets of which each reader gets one.' }),
+    target_url: z.string().exactOptional().meta({ description: 'Where visitors are redirected.' }),
+    split: z.array(variant).exactOptional().meta({ description: 'Targets of which each visitor gets one.' }),
     page: z.enum(PAGE_NAMES).exactOptional().meta({ description: 'A page of the platform.' }),
   })
     .refine((kinds) => Object.keys(kinds).length === 1, {

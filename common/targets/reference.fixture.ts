@@ -2,8 +2,8 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Conditions, Page, type Policy, type Weekly } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { Decision } from './evaluate.ts';
 
-/** What a reader is, as plain values. */
-export interface PlainReader {
+/** What a visitor is, as plain values. */
+export interface PlainVisitor {
   readonly at: number;
   readonly country: string;
   readonly language: string | undefined;
@@ -18,37 +18,37 @@ const DAY = 24 * 60 * MINUTE;
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
 /** Decides as the documentation says, step by step, without any cache and with `Intl` instead of `Temporal`. */
-export function decideSlowly(policy: Policy, targetUrl: string, reader: PlainReader): Decision {
+export function decideSlowly(policy: Policy, targetUrl: string, visitor: PlainVisitor): Decision {
   for (const [index, { when, outcome }] of policy.rules.entries()) {
-    if (when && !allHold(when, reader)) continue;
+    if (when && !allHold(when, visitor)) continue;
     const rule = index + 1;
     if (outcome?.kind.case === 'page') return { rule, variant: '', target: outcome.kind.value };
     if (outcome?.kind.case === 'targetUrl') {
-      return { rule, variant: '', target: withParameters(outcome.kind.value, policy, reader.query) };
+      return { rule, variant: '', target: withParameters(outcome.kind.value, policy, visitor.query) };
     }
     if (outcome?.kind.case === 'split') {
-      // Every variant as often as its weight says, and the reader's share of that list.
+      // Every variant as often as its weight says, and the visitor's share of that list.
       const list = outcome.kind.value.variants.flatMap((variant) =>
         Array.from({ length: variant.weight }, () => variant),
       );
-      const variant = list[Math.floor(reader.share * list.length)];
+      const variant = list[Math.floor(visitor.share * list.length)];
       if (!variant) throw new Error('a split without variants');
-      return { rule, variant: variant.label, target: withParameters(variant.targetUrl, policy, reader.query) };
+      return { rule, variant: variant.label, target: withParameters(variant.targetUrl, policy, visitor.query) };
     }
     return { rule, variant: '', target: Page.GONE };
   }
-  return { rule: 0, variant: '', target: withParameters(targetUrl, policy, reader.query) };
+  return { rule: 0, variant: '', target: withParameters(targetUrl, policy, visitor.query) };
 }
 
-function allHold(when: Conditions, reader: PlainReader): boolean {
-  if (when.from && reader.at < timestampMs(when.from)) return false;
-  if (when.until && reader.at >= timestampMs(when.until)) return false;
-  if (when.weekly && !isWithin(when.weekly, reader.at)) return false;
-  if (when.countries.length > 0 && !when.countries.includes(reader.country)) return false;
-  if (when.devices.length > 0 && !when.devices.includes(reader.device)) return false;
-  if (when.operatingSystems.length > 0 && !when.operatingSystems.includes(reader.operatingSystem)) return false;
+function allHold(when: Conditions, visitor: PlainVisitor): boolean {
+  if (when.from && visitor.at < timestampMs(when.from)) return false;
+  if (when.until && visitor.at >= timestampMs(when.until)) return false;
+  if (when.weekly && !isWithin(when.weekly, visitor.at)) return false;
+  if (when.countries.length > 0 && !when.countries.includes(visitor.country)) return false;
+  if (when.devices.length > 0 && !when.devices.includes(visitor.device)) return false;
+  if (when.operatingSystems.length > 0 && !when.operatingSystems.includes(visitor.operatingSystem)) return false;
   if (when.languages.length === 0) return true;
-  const { language } = reader;
+  const { language } = visitor;
   if (language === undefined) return false;
   const prefixes = language.split('-').map((_, index, parts) => parts.slice(0, index + 1).join('-'));
   return when.languages.some((range) => range === '*' || prefixes.includes(range.toLowerCase()));

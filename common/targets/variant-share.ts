@@ -2,12 +2,12 @@
 const [OFFSET, PRIME] = [0x811c9dc5, 0x01000193];
 
 /**
- * What selects a reader's variant: a number from 0 to below 1, a hash of the code, the version of its target and the
- * visitor. So the variants of different codes and versions are independent of each other, and a reader keeps theirs for
- * the day, until the salt of the visitor's hash changes. Takes 0.1 µs, SHA-256 0.6: the visitor is a salted hash already,
- * which nobody can choose.
+ * What selects a visitor's variant: a number from 0 to below 1, a hash of the code, the version of its target and the
+ * visitor's hash. So the variants of different codes and versions are independent of each other, and visitors keep
+ * theirs for the day, until the salt of their hashes changes. Takes 0.1 µs, SHA-256 0.6: the visitor's hash is salted
+ * already, and nobody can choose it.
  *
- * `codeId`: `qr_…`. `visitor`: the hash of the scan's visitor, as hexadecimal digits.
+ * `codeId`: `qr_…`. `visitor`: the visitor's hash, as hexadecimal digits.
  */
 export function variantShare(codeId: string, version: number, visitor: string): number {
   return shareOfCode(hashOfCode(codeId), version, visitor);

@@ -8,7 +8,7 @@ describe('without a trusted proxy', () => {
   test.each<IncomingHttpHeaders>([
     { forwarded: 'for=198.51.100.7;host=other.example' },
     { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-host': 'other.example' },
-  ])('the reader’s own forwarding headers are ignored: %j', (headers) => {
+  ])('the client’s own forwarding headers are ignored: %j', (headers) => {
     const host = 'Go.Example.com:8080';
     const origin = { hostname: 'go.example.com', address: '203.0.113.5', proxied: false };
     expect(originOf('203.0.113.5', { ...headers, host })).toEqual(origin);
@@ -27,7 +27,7 @@ describe('behind trusted proxies', () => {
     ['for=6.6.6.6, for=unknown', '10.0.0.1'],
     ['for=6.6.6.6, for=_hidden', '10.0.0.1'],
     ['', '10.0.0.1'],
-  ])('the reader is the last node that is not a trusted proxy: Forwarded: %s', (forwarded, address) => {
+  ])('the client is the last node that is not a trusted proxy: Forwarded: %s', (forwarded, address) => {
     expect(originOf('10.0.0.1', { forwarded })).toMatchObject({ address, proxied: true });
   });
 
@@ -48,18 +48,18 @@ describe('behind trusted proxies', () => {
     expect(originOf('10.0.0.1', { 'x-forwarded-for': given })).toMatchObject({ address });
   });
 
-  test('a Forwarded header in addition to the proxy’s own X-Forwarded-* was sent by the reader and is ignored', () => {
+  test('a Forwarded header in addition to the proxy’s own X-Forwarded-* was sent by the client and is ignored', () => {
     const host = 'go.example.com';
     const forwarded = 'for=6.6.6.6;host=other.example';
-    const reader = { hostname: host, address: '198.51.100.7', proxied: true };
-    expect(originOf('10.0.0.1', { host, forwarded, 'x-forwarded-for': '198.51.100.7' })).toEqual(reader);
+    const client = { hostname: host, address: '198.51.100.7', proxied: true };
+    expect(originOf('10.0.0.1', { host, forwarded, 'x-forwarded-for': '198.51.100.7' })).toEqual(client);
     expect(originOf('10.0.0.1', { host: 'internal', forwarded, 'x-forwarded-host': host })).toMatchObject({
       hostname: host,
       address: '10.0.0.1',
     });
   });
 
-  test('the hostname is the one that the reader requested', () => {
+  test('the hostname is the one that the client requested', () => {
     const host = 'internal:8080';
     expect(originOf('192.0.2.10', { host, forwarded: 'for=198.51.100.7;host="Go.Example.com:443"' }).hostname).toBe(
       'go.example.com',

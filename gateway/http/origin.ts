@@ -48,7 +48,7 @@ export function originReader(trusted: readonly string[]): (peer: string, headers
     const host = headers.host ?? '';
     if (!isProxy(peer)) return { hostname: hostnameIn(host), address: peer, proxied: false };
     const forwarded = readForwarded(headers);
-    // Every trusted proxy appends its peer's address; the last address that is no trusted proxy is the reader's.
+    // Every trusted proxy appends its peer's address; the last address that is no trusted proxy is the client's.
     const node = forwarded.nodes.findLast((each) => !isProxy(addressIn(each)));
     return { hostname: hostnameIn(forwarded.host ?? host), address: addressIn(node ?? '') || peer, proxied: true };
   };
@@ -56,7 +56,7 @@ export function originReader(trusted: readonly string[]): (peer: string, headers
 
 /**
  * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all proxies
- * write the older headers and pass on a `Forwarded` that the reader may have forged.
+ * write the older headers and pass on a `Forwarded` that the client may have forged.
  */
 function readForwarded(headers: OriginHeaders): { nodes: string[]; host: string | undefined } {
   const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;

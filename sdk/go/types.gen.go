@@ -573,7 +573,7 @@ type PolicyConditions struct {
 	// From Holds from this instant on.
 	From time.Time `json:"from,omitempty"`
 
-	// Languages Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+	// Languages Language ranges (RFC 4647, basic filtering) for the language that the visitor prefers.
 	Languages []string `json:"languages,omitempty"`
 
 	// OperatingSystems In lower case, or `unknown`.
@@ -589,10 +589,10 @@ type PolicyOutcome struct {
 	// Page A page of the platform.
 	Page PolicyOutcomePage `json:"page,omitempty"`
 
-	// Split Targets of which each reader gets one.
+	// Split Targets of which each visitor gets one.
 	Split []PolicyVariant `json:"split,omitempty"`
 
-	// TargetURL Where readers are redirected.
+	// TargetURL Where visitors are redirected.
 	TargetURL string `json:"target_url,omitempty"`
 }
 
@@ -612,7 +612,7 @@ type PolicyVariant struct {
 	// Label Its name in analytics.
 	Label string `json:"label"`
 
-	// TargetURL Where its readers are redirected.
+	// TargetURL Where its visitors are redirected.
 	TargetURL string `json:"target_url"`
 
 	// Weight Its share is this over the sum of all weights.

@@ -9,7 +9,7 @@ import type { PreviewTargetRequest, PreviewTargetResponse } from '../../proto/ge
 import type { CodeRow } from '../codes/code-row.ts';
 import type { StoredTarget } from '../codes/target-versions.ts';
 
-/** What a scan of a code with this target, if it is not paused, would lead to for the reader that the request describes. */
+/** What a scan of a code with this target would lead to, if it is not paused, for the visitor of the request. */
 export function previewTarget(
   code: CodeRow,
   { target_url, policy }: StoredTarget,

@@ -1,6 +1,6 @@
 import { acceptedLanguages } from '../../../common/targets/language.ts';
 
-/** The pages that a reader may be shown instead of a target. */
+/** The pages that a visitor may be shown instead of a target. */
 export type PageKind = 'paused' | 'gone' | 'unknown' | 'unavailable';
 
 interface PageText {
@@ -80,7 +80,7 @@ export const PAGE_TEXTS = {
 
 export type Language = keyof typeof PAGE_TEXTS;
 
-/** The supported language that the reader prefers according to `Accept-Language`. */
+/** The supported language that the visitor prefers according to `Accept-Language`. */
 export function languageOf(acceptLanguage: string | undefined): Language {
   const languages = acceptedLanguages(acceptLanguage).map((tag) => tag.split('-')[0] ?? '');
   return (languages.find((language) => Object.hasOwn(PAGE_TEXTS, language)) ?? 'en') as Language;

@@ -231,12 +231,12 @@ describe.each([
       expect(recorded()).toHaveLength(1);
     });
 
-    test('a reader keeps the variant of a split, which the scan records', async () => {
+    test('a visitor keeps the variant of a split, which the scan records', async () => {
       const split = ['a', 'b'].map((label) => ({ label, weight: 1, target_url: `https://example.com/${label}` }));
       const path = await codeWithPolicy({ rules: [{ then: { split } }] });
       const chosen = new Set<string>();
-      for (let reader = 0; reader < 30; reader++) {
-        const headers = { 'user-agent': `reader ${reader}` };
+      for (let visitor = 0; visitor < 30; visitor++) {
+        const headers = { 'user-agent': `visitor ${visitor}` };
         const { location } = (await send(path, headers)).headers;
         expect((await send(path, headers)).headers.location).toBe(location);
         const [first, second] = recorded();
@@ -423,7 +423,7 @@ describe.each([
     const before = Date.now();
     await send(path, {
       'user-agent': 'a'.repeat(2_000),
-      referer: 'https://www.example.com/private?of=reader',
+      referer: 'https://www.example.com/private?of=visitor',
       'accept-language': 'de',
       'sec-purpose': 'prefetch',
       'cf-ipcountry': 'de',
@@ -462,7 +462,7 @@ describe.each([
     expect(new Set(recorded().map(({ id }) => Buffer.from(id).toString('hex'))).size).toBe(30);
   });
 
-  test('every response has an X-Request-Id: the reader’s own if it sent one', async () => {
+  test('every response has an X-Request-Id: the visitor’s own if they sent one', async () => {
     const { path } = await code();
     expect((await send(path, { 'x-request-id': 'mine' })).headers['x-request-id']).toBe('mine');
     for (const each of [path, '/r/zzzzzzz'])

@@ -51,7 +51,7 @@ function truncated(value: string | undefined, bytes: number): string {
   return text;
 }
 
-test('a scan decodes as valid protobuf whatever the reader sent, and does not contain its address', () => {
+test('a scan decodes as valid protobuf whatever the visitor sent, and does not contain their address', () => {
   fc.assert(
     fc.property(
       fc.record({

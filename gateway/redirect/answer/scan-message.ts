@@ -19,8 +19,8 @@ const bytes = Buffer.allocUnsafeSlow(4_096);
 
 /**
  * Serializes the scan of a request as it is published to the log. The id assigned here identifies the scan from then on
- * (duplicates are dropped by it). Nothing that identifies the reader goes further: of the address only the country and a
- * salted hash are written, of the referrer only the host.
+ * (duplicates are dropped by it). Nothing that identifies the visitor goes further: of the address only the country and
+ * a salted hash are written, of the referrer only the host.
  *
  * The protobuf encoding is written field by field by hand: the library took four times as long. The stamp has to be the
  * last field, where the ledger looks for it. The returned buffer is reused for the next message: callers must copy it.

@@ -6,7 +6,7 @@ import {
   compilePolicy,
   type Decision,
   decide,
-  type Reader,
+  type Visitor,
 } from '../../../common/targets/evaluate.ts';
 import { acceptedLanguages } from '../../../common/targets/language.ts';
 import { hashOfCode, shareOfCode } from '../../../common/targets/variant-share.ts';
@@ -16,7 +16,7 @@ import type { Visit } from './visit.ts';
 /** The number of compiled policies that are kept, and the memory that they take. */
 const MAX_COMPILED = 4_000;
 const MAX_COMPILED_BYTES = 32 * 1024 * 1024;
-/** Nearly all readers send one of a few hundred headers. */
+/** Nearly all visitors send one of a few hundred headers. */
 const MAX_LANGUAGES = 1_000;
 
 interface Compiled extends CompiledPolicy {
@@ -60,12 +60,12 @@ export function targetDecider(logger: Logger): DecideTarget {
 
   return (route, policy, visit, query) => {
     const hash = hashOfCode(route.codeId);
-    return decide(compiledPolicy(hash, route, policy), new VisitReader(hash, route.targetVersion, visit, query));
+    return decide(compiledPolicy(hash, route, policy), new RequestVisitor(hash, route.targetVersion, visit, query));
   };
 }
 
 /** A class, because an object with five closures for each scan takes longer to create than most policies to evaluate. */
-class VisitReader implements Reader {
+class RequestVisitor implements Visitor {
   readonly at: number;
   readonly query: string;
   readonly #visit: Visit;

@@ -5,14 +5,14 @@ import type { ScanHeaders } from './scan-request.ts';
 
 /** Sources of a visitor's country and hash. */
 export interface VisitSources {
-  /** The header in which trusted proxies send the reader's country. */
+  /** The header in which trusted proxies send the visitor's country. */
   readonly countryHeader: string | undefined;
   readonly countryOf: CountryOf;
   /** The salt of the visitor hash at a time in ms since 1970. */
   readonly saltAt: (now: number) => string;
 }
 
-/** What a request tells about its reader; the country and the visitor hash are determined once, when they are needed. */
+/** What a request tells about its visitor, whose country and hash are determined once, when they are needed. */
 export class Visit {
   readonly headers: ScanHeaders;
   readonly origin: Origin;

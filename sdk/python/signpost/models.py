@@ -316,7 +316,7 @@ class PolicyVariant(Model):
     """
     target_url: str
     """
-    Where its readers are redirected.
+    Where its visitors are redirected.
     """
 
 
@@ -616,7 +616,7 @@ class PolicyConditions(Model):
     """
     languages: list[str] | None = None
     """
-    Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+    Language ranges (RFC 4647, basic filtering) for the language that the visitor prefers.
     """
     devices: list[str] | None = None
     """
@@ -638,11 +638,11 @@ class PolicyOutcome(Model):
     )
     target_url: str | None = None
     """
-    Where readers are redirected.
+    Where visitors are redirected.
     """
     split: list[PolicyVariant] | None = None
     """
-    Targets of which each reader gets one.
+    Targets of which each visitor gets one.
     """
     page: Literal["paused", "gone"] | None = None
     """

@@ -671,7 +671,7 @@ export interface PolicyConditions {
    */
   countries?: string[];
   /**
-   * Language ranges (RFC 4647, basic filtering) for the language that the reader prefers.
+   * Language ranges (RFC 4647, basic filtering) for the language that the visitor prefers.
    */
   languages?: string[];
   /**
@@ -709,11 +709,11 @@ export interface PolicyWeekly {
  */
 export interface PolicyOutcome {
   /**
-   * Where readers are redirected.
+   * Where visitors are redirected.
    */
   target_url?: string;
   /**
-   * Targets of which each reader gets one.
+   * Targets of which each visitor gets one.
    */
   split?: PolicyVariant[];
   /**
@@ -734,7 +734,7 @@ export interface PolicyVariant {
    */
   weight: number;
   /**
-   * Where its readers are redirected.
+   * Where its visitors are redirected.
    */
   target_url: string;
 }

@@ -99,7 +99,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await pages.client(TargetsService).setTarget({ id, policy: { rules } });
     const page = await pages.open(`/codes/${id}`);
     const preview = page.getByRole('region', { name: 'Preview' });
-    await preview.getByText('This reader lands on').waitFor();
+    await preview.getByText('This visitor lands on').waitFor();
     await press(page, 'Pause');
     await preview.getByText('The code is paused: its scans show the “paused” page.').waitFor();
     await preview.getByText('https://example.com/open').waitFor();

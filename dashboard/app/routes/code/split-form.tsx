@@ -15,7 +15,7 @@ interface SplitFormProps {
   readonly onChange: (variants: readonly DraftVariant[]) => void;
 }
 
-/** The addresses of a split with their weights, and the share of readers that each gets. */
+/** The addresses of a split with their weights, and the share of visitors that each gets. */
 export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) {
   const { form } = useMessages().target;
   const format = useFormat();

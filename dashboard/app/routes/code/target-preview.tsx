@@ -28,7 +28,7 @@ interface TargetPreviewProps {
   readonly problem?: readonly [field: string, sentence: string] | undefined;
 }
 
-/** Previews where a described reader would be redirected: the core evaluates the target as gateways do. */
+/** Previews where a described visitor would be redirected: the core evaluates the target as gateways do. */
 export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
   const { target: texts, charts, common } = useMessages();
   const format = useFormat();

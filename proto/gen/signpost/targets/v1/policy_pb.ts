@@ -117,7 +117,7 @@ export type Conditions = Message<"signpost.targets.v1.Conditions"> & {
   weekly?: Weekly | undefined;
 
   /**
-   * Countries of the reader: ISO 3166-1 alpha-2 in capitals, or `unknown`.
+   * Countries of the visitor: ISO 3166-1 alpha-2 in capitals, or `unknown`.
    *
    * @generated from field: repeated string countries = 4;
    */
@@ -125,21 +125,21 @@ export type Conditions = Message<"signpost.targets.v1.Conditions"> & {
 
   /**
    * Language ranges (RFC 4647, basic filtering: `fr` matches `fr` and `fr-CA`), compared with the language that the
-   * reader prefers according to `Accept-Language`.
+   * visitor prefers according to `Accept-Language`.
    *
    * @generated from field: repeated string languages = 5;
    */
   languages: string[];
 
   /**
-   * Devices of the reader: `mobile`, `tablet`, `desktop`, `bot` or `other`, as in analytics.
+   * Devices of the visitor: `mobile`, `tablet`, `desktop`, `bot` or `other`, as in analytics.
    *
    * @generated from field: repeated string devices = 6;
    */
   devices: string[];
 
   /**
-   * Operating systems of the reader in lower case: `ios`, `android`, `windows`, `macos`, `linux` and the others that
+   * Operating systems of the visitor in lower case: `ios`, `android`, `windows`, `macos`, `linux` and the others that
    * analytics distinguish, or `unknown`.
    *
    * @generated from field: repeated string operating_systems = 7;
@@ -244,8 +244,9 @@ export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
   messageDesc(file_signpost_targets_v1_policy, 4);
 
 /**
- * Several targets, of which each reader gets one, in proportion to the weights. A reader gets the same one all day, as
- * long as the code's target is not changed: it is chosen by a hash of code, visitor and version, and nothing is stored.
+ * Several targets, of which each visitor gets one, in proportion to the weights. A visitor gets the same one all day,
+ * as long as the code's target is not changed: it is chosen by a hash of code, version and the visitor's hash, and
+ * nothing is stored.
  *
  * @generated from message signpost.targets.v1.Split
  */

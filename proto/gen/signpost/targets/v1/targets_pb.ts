@@ -363,7 +363,7 @@ export const RollBackTargetResponseSchema: GenMessage<RollBackTargetResponse> = 
   messageDesc(file_signpost_targets_v1_targets, 10);
 
 /**
- * Selects a code and describes a reader.
+ * Selects a code and describes a visitor.
  *
  * @generated from message signpost.targets.v1.PreviewTargetRequest
  */
@@ -390,7 +390,7 @@ export type PreviewTargetRequest = Message<"signpost.targets.v1.PreviewTargetReq
   country: string;
 
   /**
-   * The reader's preferred language: `fr-CA`; empty means none.
+   * The visitor's preferred language: `fr-CA`; empty means none.
    *
    * @generated from field: string language = 4;
    */
@@ -1155,8 +1155,9 @@ export const TargetsService: GenService<{
     output: typeof RollBackTargetResponseSchema;
   },
   /**
-   * Returns what a scan would lead to if the code were not paused, and which rule decides, for a given reader and time: of
-   * the current target, or of one that is not set yet. It uses the evaluator of the gateways. Errors: as those of SetTarget.
+   * Returns what a scan would lead to if the code were not paused, and which rule decides, for a given visitor and
+   * time: of the current target, or of one that is not set yet. It uses the evaluator of the gateways. Errors: as those
+   * of SetTarget.
    *
    * @generated from rpc signpost.targets.v1.TargetsService.PreviewTarget
    */
