@@ -5,6 +5,8 @@ import { metadataHeaders } from './metadata-headers.ts';
 
 /** `Retry-After` of a 503, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
+/** That of a 409 whose key's first request is still running; by it clients recognize this 409. */
+const IN_FLIGHT_RETRY_AFTER_SECONDS = 1;
 
 /** Codes of calls that ended before they were answered, whether the core noticed it or the gateway. */
 const UNANSWERED_CODES: readonly Code[] = [Code.DeadlineExceeded, Code.Canceled];
@@ -28,6 +30,7 @@ export function errorAnswer(error: unknown): ErrorAnswer {
     error instanceof ConnectError ? metadataHeaders((name) => error.metadata.get(name)) : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   if (status === 503) headers['retry-after'] = String(RETRY_AFTER_SECONDS);
+  if (reason === 'IDEMPOTENCY_KEY_IN_FLIGHT') headers['retry-after'] = String(IN_FLIGHT_RETRY_AFTER_SECONDS);
   if (details.retry_after !== undefined) headers['retry-after'] = details.retry_after;
 
   const body: ErrorBody = { error: message };

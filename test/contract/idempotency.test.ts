@@ -52,7 +52,7 @@ describe('Idempotency-Key', () => {
       });
       expect(status).toBe(409);
       expect(Object.keys(body)).toEqual(['error']);
-      expect(headers.get('idempotent-replay')).toBe('false');
+      expect([headers.get('idempotent-replay'), headers.get('retry-after')]).toEqual(['false', null]);
     }
     expect((await post(account, key)).status).toBe(201);
     expect(await total(account)).toBe(1);
@@ -300,7 +300,7 @@ describe('a key', () => {
     };
   }
 
-  test('409 while its request is in flight, whatever the body; then it replays', async () => {
+  test('409 with `Retry-After` while its request is in flight, whatever the body; then it replays', async () => {
     const account = await api.account();
     const key = newKey();
     const block = await blocked(account);
@@ -308,7 +308,8 @@ describe('a key', () => {
     await block.untilWaiting();
     for (const json of [row(), row(), { target_url: 'https://example.com/other' }]) {
       const { status, headers, body } = await post<Failure>(account, key, json);
-      expect([status, headers.get('idempotent-replay')]).toEqual([409, 'false']);
+      const answered = [status, headers.get('idempotent-replay'), headers.get('retry-after')];
+      expect(answered).toEqual([409, 'false', '1']);
       expect(body.error).toMatch(/still running/);
     }
     await block.free();

@@ -158,11 +158,12 @@ function failures({ errors, errorCases, idempotent }: Endpoint): Operation['resp
     cases.map(([status, examples]) => {
       const { description, headers } = ERRORS[Number(status) as keyof typeof ERRORS];
       const replay = idempotent ? ['Idempotent-Replay'] : [];
+      const inFlight = 'key_in_flight' in examples ? ['Retry-After'] : [];
       return [
         status,
         {
           description: own[status] ?? description,
-          headers: refer(['X-Request-Id', ...headers, ...replay]),
+          headers: refer(['X-Request-Id', ...headers, ...inFlight, ...replay]),
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
         },
       ];

@@ -91,13 +91,15 @@ export const ERROR_EXAMPLES = {
   },
   409: {
     key_reused: error(
-      'The idempotency key was used with another body.',
+      'The idempotency key was used for something else; without `Retry-After`.',
       'Generate a new key for each creation, and retry with the same bytes.',
       { error: 'This Idempotency-Key was used with a different request.' },
     ),
-    key_in_flight: error('The first request with this key is still running.', 'Retry with the same key in a second.', {
-      error: 'A request with this Idempotency-Key is still running.',
-    }),
+    key_in_flight: error(
+      'The first request with this key is still running.',
+      'Retry with the same key after as many seconds as `Retry-After` says; a batch may take 20 s.',
+      { error: 'A request with this Idempotency-Key is still running.' },
+    ),
     no_target: error('The code is static or a landing page.', 'Change the target of dynamic codes only.', {
       error: 'Only dynamic codes have a target that can be changed.',
     }),

@@ -111,7 +111,7 @@ export function batches(core: CoreClients): Endpoint[] {
       errors: {
         400: 'No rows, a `domain_id` that is unknown or not live, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
         403: `More rows than the plan allows in one batch, the QR code limit is reached, or: ${NO_ACCESS}`,
-        409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
+        409: 'The `Idempotency-Key` was used with a different request; or, with `Retry-After`, such a request is still running.',
         413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
       },
       errorCases: {

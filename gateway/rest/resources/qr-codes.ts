@@ -166,7 +166,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       errors: {
         400: 'Missing or invalid `target_url`, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
         403: 'The plan’s QR code limit is reached, or API access is not on the plan.',
-        409: 'The `Idempotency-Key` was used with a different request, or such a request is still running.',
+        409: 'The `Idempotency-Key` was used with a different request; or, with `Retry-After`, such a request is still running.',
         413: 'The body is larger than 1 MiB.',
         503: 'No short code could be allocated, or idempotency could not be guaranteed; retry.',
       },
