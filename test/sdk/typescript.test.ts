@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { decodeId } from '../../common/contract/ids.ts';
 import { LOOPBACK } from '../../local/free-port.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { servedDocument } from '../../sdk/generate/document.ts';
@@ -262,10 +265,15 @@ async function answering(status: number, headers: Record<string, string> = {}) {
     requests++;
     response.writeHead(status, headers).end(status < 400 ? '' : '{"error":"No."}');
   });
+  return { baseUrl: await listening(server), requests: () => requests };
+}
+
+/** The address of a server, which listens until the test ends. */
+async function listening(server: Server): Promise<string> {
   await new Promise<void>((done) => server.listen(0, LOOPBACK, done));
   onTestFinished(() => server.closeAllConnections());
   onTestFinished(() => void server.close());
-  return { baseUrl: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`, requests: () => requests };
+  return `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`;
 }
 
 test.each([
@@ -288,17 +296,107 @@ test.each([
   if (status === 500) expect(error).toMatchObject({ message: 'No.', status, requestId: 'r-1' });
 });
 
+test('a job that is restarted during its creation waits for the result of its first request', async () => {
+  const account = await api.account();
+  const client = new pg.Client(api.signpost.databaseUrl);
+  await client.connect();
+  onTestFinished(() => client.end());
+  // Blocks creations of the account.
+  await client.query('begin');
+  await client.query('select from code_counts where account_id = $1 for update', [decodeId('acct', account.id)]);
+  const create = () =>
+    new Signpost({ apiKey: account.apiKey, baseUrl: api.signpost.url, maxRetries: 1 }).codes.create(
+      { target_url: TARGET },
+      { idempotencyKey: 'job' },
+    );
+  const first = create();
+  await setTimeout(500);
+  const restarted = create();
+  await setTimeout(3_500);
+  await client.query('rollback');
+  expect((await restarted).id).toBe((await first).id);
+  const other = new Signpost({ apiKey: account.apiKey, baseUrl: api.signpost.url }).codes.create(
+    { target_url: `${TARGET}2` },
+    { idempotencyKey: 'job' },
+  );
+  await expect(other).rejects.toMatchObject({ name: 'ConflictError', retryAfter: undefined, idempotencyKey: 'job' });
+});
+
+/** A server that gives answers one after another, with `Retry-After` unless it is undefined; `at`: when, in ms. */
+async function answeringInTurn(...answers: (readonly [status: number, retryAfter?: string])[]) {
+  const at: number[] = [];
+  const keys = new Set<string | undefined>();
+  const server = createServer((request, response) => {
+    const [status, retryAfter] = answers[at.length] ?? [500];
+    at.push(performance.now());
+    keys.add(request.headers['idempotency-key'] as string | undefined);
+    request.resume();
+    response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
+    response.end(status < 400 ? '{"data":{}}' : '{"error":"No."}');
+  });
+  return { baseUrl: await listening(server), at, keys };
+}
+
+test('a creation in flight is awaited beyond maxRetries, at most once a second, with its key', async () => {
+  const { baseUrl, at, keys } = await answeringInTurn([503, '0'], [409, '0'], [409, '1'], [409, '0'], [201]);
+  await new Signpost({ apiKey: 'sk_live_x', baseUrl, maxRetries: 1 }).codes.create({ target_url: TARGET });
+  expect([at.length, keys.size]).toEqual([5, 1]);
+  // Timers may be a millisecond early.
+  for (const index of [2, 3, 4]) expect((at[index] ?? 0) - (at[index - 1] ?? 0)).toBeGreaterThanOrEqual(995);
+});
+
 test.each([
-  ['too many requests', [429, 409, 201], ConflictError],
-  ['a 5xx, whose attempt may still be running', [503, 409, 409, 201], undefined],
-])('a conflict after %s', async (_what, statuses, expected) => {
-  const rest = [...statuses];
-  const fetch = async () => Response.json({ data: {} }, { status: rest.shift() ?? 0, headers: { 'retry-after': '0' } });
-  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: 'http://a', fetch });
-  const done = signpost.codes.create({ target_url: TARGET });
-  if (expected) await expect(done).rejects.toBeInstanceOf(expected);
-  else await done;
-  expect(rest).toEqual(expected ? [201] : []);
+  ['in flight for more than 30 s', [[409, '16'], [409, '16'], [201]], 4, 2],
+  ['in flight, without retries', [[409, '1'], [201]], 0, 1],
+  ['its key was used for something else, also after a failure', [[503, '0'], [409], [201]], 4, 2],
+] as const)('a creation fails, and its error has the key: %s', async (_what, answers, maxRetries, attempts) => {
+  const { baseUrl, at, keys } = await answeringInTurn(...answers);
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl, maxRetries });
+  const error = await signpost.codes.create({ target_url: TARGET }).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(ConflictError);
+  expect(at.length).toBe(attempts);
+  expect([...keys]).toEqual([error.idempotencyKey]);
+});
+
+test('the error of createAll has the key with which that call can be repeated, also if the connection failed', async () => {
+  const keys: (string | undefined)[] = [];
+  const server = createServer((request) => {
+    keys.push(request.headers['idempotency-key'] as string | undefined);
+    request.socket.destroy();
+  });
+  const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: await listening(server), maxRetries: 0 });
+  const created = signpost.batches.createAll({ rows: [{ target_url: TARGET }] });
+  const error = await created.next().catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(ConnectionError);
+  expect(keys).toEqual([`${error.idempotencyKey}/1`]);
+});
+
+test.each(['identity', 'gzip'])('a response of more than 64 MiB is an error: %s', async (encoding) => {
+  const most = 64 * 1024 * 1024;
+  for (const bytes of [most, most + 1]) {
+    const server = createServer((_request, response) => {
+      const text = Buffer.alloc(bytes, ' ');
+      response.writeHead(200, { 'content-type': 'image/png', 'content-encoding': encoding });
+      response.end(encoding === 'gzip' ? gzipSync(text) : text);
+    });
+    const signpost = new Signpost({ apiKey: 'sk_live_x', baseUrl: await listening(server) });
+    const length = signpost.codes.image('qr_x').then((image) => image.byteLength);
+    if (bytes > most) await expect(length).rejects.toThrow('The response has more than 64 MiB.');
+    else expect(await length).toBe(bytes);
+  }
+});
+
+test.each(['9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])('a Retry-After of %s is cut', async (retryAfter) => {
+  const { baseUrl, at } = await answeringInTurn([429, retryAfter]);
+  const abort = new AbortController();
+  const options = { apiKey: 'sk_live_x', baseUrl, maxRetryDelayMs: Number.POSITIVE_INFINITY };
+  const waiting = new Signpost(options).tags.list({ signal: abort.signal });
+  setTimeout(300).then(() => abort.abort(new Error('enough')));
+  await expect(waiting).rejects.toThrow('enough');
+  expect(at.length).toBe(1);
+  const again = await answeringInTurn([429, retryAfter]);
+  const failed = new Signpost({ ...options, baseUrl: again.baseUrl, maxRetries: 0 }).tags.list();
+  await expect(failed).rejects.toMatchObject({ retryAfter: 24 * 86_400 });
 });
 
 test.each([0.5, 2 ** 31, Number.POSITIVE_INFINITY])('a timeout of %s ms', async (timeoutMs) => {

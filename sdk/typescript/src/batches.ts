@@ -87,7 +87,12 @@ export class Batches {
     let part = 0;
     for (const some of splitRows(rows, { fields: batch, mostRows: rowsPerBatch })) {
       part++;
-      yield await this.#createPart({ ...batch, rows: some }, `${idempotencyKey}/${part}`, options);
+      const creating = this.#createPart({ ...batch, rows: some }, `${idempotencyKey}/${part}`, options);
+      yield await creating.catch((error) => {
+        // The caller repeats the call, and not the part.
+        if (error instanceof SignpostError) error.idempotencyKey = idempotencyKey;
+        throw error;
+      });
     }
   }
 
@@ -112,7 +117,10 @@ export class Batches {
     return batch;
   }
 
-  /** The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000, which is the default here. */
+  /**
+   * The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000, which is the default here. `wait` before you
+   * list those of one `status`: rows that change theirs between two pages make later ones move up, and be left out.
+   */
   rows(
     id: string,
     params: { readonly status?: BatchRow['status']; readonly limit?: number; readonly offset?: number } = {},

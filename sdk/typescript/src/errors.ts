@@ -3,6 +3,11 @@ import type { ErrorBody } from './types.gen.ts';
 /** Every error that this SDK throws, except an abort by the caller's own signal. */
 export class SignpostError extends Error {
   override readonly name: string = 'SignpostError';
+  /**
+   * The key of a creation that failed, also one that the SDK has generated: with it and the same values, the call can be
+   * repeated within 24 hours without creating twice. Of `ApiError` and `ConnectionError` only.
+   */
+  idempotencyKey?: string | undefined;
 }
 
 /** No complete response arrived, in any attempt: the connection failed, or each attempt took too long. */
@@ -71,9 +76,19 @@ export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError';
 }
 
-/** 409: the code has no target to change or nothing to encode, or the idempotency key belongs to another request. */
+/**
+ * 409. With `retryAfter`: a request with this idempotency key is still being carried out; repeat the call with the same key.
+ * Without: the key was used for something else, or the code has no target to change or nothing to encode.
+ */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError';
+  /** Seconds until a repetition may have the result. */
+  readonly retryAfter: number | undefined;
+
+  constructor(answered: Answered) {
+    super(answered);
+    this.retryAfter = retryAfterSeconds(answered.headers);
+  }
 }
 
 /** 413: the body or the batch is too large. */
@@ -126,10 +141,14 @@ export async function errorOf(response: Response): Promise<ApiError> {
   return new ErrorClass({ status, body, headers });
 }
 
+/** The longest `Retry-After`, in seconds, that is distinguished: 24 days, for which a timer can still wait. */
+const LONGEST_RETRY_AFTER = 24 * 86_400;
+
 /** `Retry-After` in seconds. Proxies may send it as a date (RFC 9110 §10.2.3). */
 export function retryAfterSeconds(headers: Headers): number | undefined {
   const value = headers.get('retry-after') ?? '';
-  if (/^\d+$/.test(value)) return Number(value);
+  if (/^\d+$/.test(value)) return Math.min(Number(value), LONGEST_RETRY_AFTER);
   const date = / GMT$/.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1_000));
+  if (Number.isNaN(date)) return undefined;
+  return Math.min(Math.max(0, Math.ceil((date - Date.now()) / 1_000)), LONGEST_RETRY_AFTER);
 }

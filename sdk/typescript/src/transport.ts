@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError, errorOf, retryAfterSeconds, SignpostError } from './errors.ts';
+import { ApiError, ConflictError, ConnectionError, errorOf, retryAfterSeconds, SignpostError } from './errors.ts';
 import { LONGEST_TIMER_MS, pause } from './pause.ts';
 
 export interface SignpostOptions {
@@ -10,7 +10,10 @@ export interface SignpostOptions {
    * How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. `Infinity`: any time.
    */
   readonly timeoutMs?: number;
-  /** Maximum retries of a request that failed and may succeed; default: 4. */
+  /**
+   * Maximum retries of a request that failed and may succeed; default: 4. Unless it is 0, a creation that is still being
+   * carried out is awaited in addition, for up to 30 s.
+   */
   readonly maxRetries?: number;
   /** The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once. */
   readonly maxRetryDelayMs?: number;
@@ -51,6 +54,15 @@ export type Send = (request: ApiRequest) => Promise<Response>;
 
 /** The wait before the first repetition, in ms; it doubles with every further one. */
 const FIRST_DELAY_MS = 500;
+
+/**
+ * While another request with its idempotency key is being carried out (a 409 with `Retry-After`), a creation is repeated
+ * every second or so, for half a minute after the first such answer: a batch may take 20 s.
+ */
+const IN_FLIGHT_MS = { pause: 1_000, total: 30_000 };
+
+/** The most bytes of a response, decompressed. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /** Statuses of a failure that may be over at the next attempt. */
 const TRANSIENT = [500, 502, 503, 504];
@@ -101,28 +113,26 @@ export function createTransport(options: SignpostOptions): Send {
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
       // Read here, so that a connection that breaks in the middle of a body is retried too.
-      const body = await response.arrayBuffer();
+      const body = await bytesOf(response);
       const { status, headers } = response;
       return new Response(body.byteLength > 0 ? body : null, { status, headers });
     } catch (error) {
+      if (error instanceof SignpostError) throw error;
       signal?.throwIfAborted();
       const what = timeout.aborted ? `No response within ${timeoutMs} ms` : 'The connection failed';
       throw new ConnectionError(`${what}: ${init.method} ${url.split('?', 1)[0]}`, { cause: error });
     }
   }
 
-  /**
-   * The wait before a repetition in ms; undefined if there must not be one. `mayRun`: whether an earlier attempt with an
-   * idempotency key may still be running.
-   */
-  function delayAfter(failure: ApiError | ConnectionError, retries: number, mayRun: boolean): number | undefined {
+  /** The wait before a repetition in ms; undefined if there must not be one. */
+  function delayAfter(failure: ApiError | ConnectionError, retries: number): number | undefined {
+    if (retries >= maxRetries) return undefined;
     const backOff = Math.random() * Math.min(maxRetryDelayMs, FIRST_DELAY_MS * 2 ** retries);
     if (!(failure instanceof ApiError)) return backOff;
     const { status, headers } = failure;
     const retryAfter = retryAfterSeconds(headers);
-    const inFlight = status === 409 && mayRun;
     // A 429 without Retry-After: the monthly quota is used up.
-    if (!inFlight && !TRANSIENT.includes(status) && (status !== 429 || retryAfter === undefined)) return undefined;
+    if (!TRANSIENT.includes(status) && (status !== 429 || retryAfter === undefined)) return undefined;
     // Spread clients that were all told to wait for the same time.
     const delay = retryAfter === undefined ? backOff : retryAfter * 1_000 + Math.random() * FIRST_DELAY_MS;
     return retryAfter !== undefined && retryAfter * 1_000 > maxRetryDelayMs ? undefined : delay;
@@ -131,9 +141,11 @@ export function createTransport(options: SignpostOptions): Send {
   return async (request) => {
     const { method, idempotencyKey, signal } = request;
     const prepared = prepare(request);
-    // Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+    // Whether an attempt ended without a definite answer: it may have been carried out.
     let isUnknown = false;
-    for (let retries = 0; ; retries++) {
+    // Until when a creation in flight is awaited.
+    let inFlightUntil: number | undefined;
+    for (let retries = 0; ; ) {
       signal?.throwIfAborted();
       let failure: ApiError | ConnectionError;
       try {
@@ -145,12 +157,32 @@ export function createTransport(options: SignpostOptions): Send {
         failure = error;
       }
       isUnknown ||= !(failure instanceof ApiError) || failure.status >= 500;
-      const mayRun = isUnknown && idempotencyKey !== undefined;
-      const delay = retries < maxRetries ? delayAfter(failure, retries, mayRun) : undefined;
-      if (delay === undefined) throw failure;
+      failure.idempotencyKey = idempotencyKey;
+      let delay: number | undefined;
+      const seconds = failure instanceof ConflictError ? failure.retryAfter : undefined;
+      if (seconds !== undefined && idempotencyKey !== undefined && maxRetries > 0) {
+        inFlightUntil ??= performance.now() + IN_FLIGHT_MS.total;
+        delay = Math.max(IN_FLIGHT_MS.pause, seconds * 1_000) + Math.random() * FIRST_DELAY_MS;
+        if (performance.now() + delay > inFlightUntil) throw failure;
+      } else {
+        delay = delayAfter(failure, retries++);
+        if (delay === undefined) throw failure;
+      }
       await pause(delay, signal);
     }
   };
+}
+
+/** The body of a response. Fails when it is too large for one of the API, so that it can't exhaust memory. */
+async function bytesOf({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.byteLength;
+    if (length > MAX_RESPONSE_BYTES) throw new SignpostError('The response has more than 64 MiB.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length);
 }
 
 /**
