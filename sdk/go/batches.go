@@ -86,7 +86,7 @@ func (b *Batches) List(ctx context.Context, params PageParams) iter.Seq2[Batch, 
 					last = batch.ID
 				}
 			}
-			offset, total = offset+len(body.Data), body.Total
+			offset, total = body.Pagination.used(offset)+len(body.Data), body.Total
 			return found, nil
 		})(yield)
 	}
@@ -128,7 +128,8 @@ func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsP
 			some := batch
 			some.Rows = rows
 			created, err := b.createPart(ctx, some, fmt.Sprintf("%s/%d", key, part))
-			if !yield(created, err) || err != nil {
+			// The caller repeats the call, and not the part.
+			if !yield(created, withKey(err, key)) || err != nil {
 				return
 			}
 		}
@@ -156,7 +157,8 @@ func (b *Batches) Get(ctx context.Context, id string) (*Batch, error) {
 	return read[*Batch](ctx, b.transport, batchPath(id), url.Values{"limit": {"1"}})
 }
 
-// Rows iterates over the rows of a batch in the order sent.
+// Rows iterates over the rows of a batch in the order sent. Wait before you list those of one status: rows that change
+// theirs between two pages make later ones move up, and be left out.
 func (b *Batches) Rows(ctx context.Context, id string, params RowsParams) iter.Seq2[BatchRow, error] {
 	if params.Limit == 0 {
 		params.Limit = 1_000
@@ -180,7 +182,7 @@ func (b *Batches) Rows(ctx context.Context, id string, params RowsParams) iter.S
 			if len(body.Data.Rows) == 0 {
 				return nil, nil
 			}
-			offset, total = offset+len(body.Data.Rows), body.Total
+			offset, total = body.Pagination.used(offset)+len(body.Data.Rows), body.Total
 			return &Page[BatchRow]{Items: body.Data.Rows, Total: body.Total, Limit: body.Pagination.Limit}, nil
 		})(yield)
 	}

@@ -3,10 +3,12 @@ package signpost_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,6 +73,8 @@ func TestRoundTrip(t *testing.T) {
 		refs = append(refs, *row.ExternalRef)
 	}
 	expect(t, fmt.Sprint(refs), "[0 1 2]")
+	expect(t, len(all(client.Batches.Rows(ctx, ids[0], signpost.RowsParams{Offset: -2, Limit: 2}))), 3)
+	expect(t, len(all(client.Batches.List(ctx, signpost.PageParams{Offset: -2, Limit: 2}))), 3)
 	for _, batch := range all(client.Batches.List(ctx, signpost.PageParams{Limit: 2})) {
 		listed = append([]string{batch.ID}, listed...)
 	}
@@ -253,26 +257,125 @@ func TestDeleteIsDoneOnce(t *testing.T) {
 	}
 }
 
+// inTurn is a server that gives answers one after another: a status, and a Retry-After unless it is empty.
+func inTurn(t *testing.T, answers ...[2]string) (address string, at *[]time.Time, keys map[string]bool) {
+	at, keys = &[]time.Time{}, map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		answer := answers[len(*at)]
+		*at = append(*at, time.Now())
+		keys[request.Header.Get("Idempotency-Key")] = true
+		if answer[1] != "" {
+			response.Header().Set("Retry-After", answer[1])
+		}
+		response.WriteHeader(must(strconv.Atoi(answer[0])))
+		fmt.Fprint(response, `{"data":{}}`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, at, keys
+}
+
+// A creation in flight is awaited beyond the retries, at most once a second, with its key.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	url, at, keys := inTurn(t, [2]string{"503", "0"}, [2]string{"409", "0"}, [2]string{"409", "1"}, [2]string{"409", "0"}, [2]string{"201", ""})
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(url), signpost.WithRetries(1, time.Minute)))
+	must(client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target}))
+	expect(t, len(*at), 5)
+	expect(t, len(keys), 1)
+	for index := 2; index < 5; index++ {
+		expect(t, (*at)[index].Sub((*at)[index-1]) >= 995*time.Millisecond, true)
+	}
+}
+
+// The error of a creation has its key, whether it was given one or not.
 func TestConflicts(t *testing.T) {
-	for name, statuses := range map[string][]int{
-		"one after too many requests is definite":             {429, 409},
-		"one after a 5xx, whose attempt may still be running": {503, 409, 409, 403},
+	t.Parallel()
+	for name, each := range map[string]struct {
+		answers            [][2]string
+		retries, requests  int
+		expectedRetryAfter int
+	}{
+		"in flight for more than 30 seconds":                     {[][2]string{{"409", "16"}, {"409", "16"}, {"201", ""}}, 4, 2, 16},
+		"in flight, without retries":                             {[][2]string{{"409", "1"}, {"201", ""}}, 0, 1, 1},
+		"a key used for something else, also after a failure":    {[][2]string{{"503", "0"}, {"409", ""}, {"201", ""}}, 4, 2, -1},
+		"a key used for something else, after too many requests": {[][2]string{{"429", "0"}, {"409", ""}, {"201", ""}}, 4, 2, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requests := 0
-			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
-				response.Header().Set("Retry-After", "0")
-				response.WriteHeader(statuses[requests])
-				requests++
-			}))
-			defer server.Close()
-			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+			t.Parallel()
+			url, at, keys := inTurn(t, each.answers...)
+			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(url), signpost.WithRetries(each.retries, time.Minute)))
 			_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
 			var failure *signpost.APIError
-			expect(t, errors.As(err, &failure) && failure.Status == statuses[len(statuses)-1], true)
-			expect(t, requests, len(statuses))
+			expect(t, errors.As(err, &failure) && failure.Status == http.StatusConflict, true)
+			expect(t, failure.RetryAfter, each.expectedRetryAfter)
+			expect(t, len(*at), each.requests)
+			expect(t, len(keys) == 1 && keys[failure.IdempotencyKey], true)
 		})
 	}
+}
+
+// net/http itself repeats some requests on connections that were used before. Here every POST is sent once, and the error
+// has the key with which the call can be repeated.
+func TestNoHiddenRetries(t *testing.T) {
+	var posts []string
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodGet {
+			fmt.Fprint(response, `{"success":true,"data":[]}`)
+			return
+		}
+		posts = append(posts, request.Header.Get("Idempotency-Key"))
+		io.Copy(io.Discard, request.Body)
+		connection, _ := must2(response.(http.Hijacker).Hijack())
+		connection.Close()
+	}))
+	defer server.Close()
+	client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL), signpost.WithRetries(0, 0)))
+	must(client.Tags(t.Context()))
+	var connection *signpost.ConnectionError
+	_, err := client.Codes.Create(t.Context(), signpost.CreateCodeRequest{TargetURL: target})
+	expect(t, errors.As(err, &connection), true)
+	expect(t, strings.Join(posts, " "), connection.IdempotencyKey)
+
+	posts = nil
+	must(client.Tags(t.Context()))
+	batch := signpost.CreateBatchRequest{Rows: []signpost.BatchRowInput{{TargetURL: target}}}
+	for _, err := range client.Batches.CreateAll(t.Context(), batch, 0) {
+		expect(t, errors.As(err, &connection), true)
+	}
+	expect(t, strings.Join(posts, " "), connection.IdempotencyKey+"/1")
+}
+
+func TestLargeResponses(t *testing.T) {
+	const most = 64 << 20
+	for _, size := range []int{most, most + 1} {
+		server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+			response.Header().Set("Content-Type", "image/png")
+			response.Write(make([]byte, size))
+		}))
+		defer server.Close()
+		client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+		image, err := client.Codes.Image(t.Context(), "qr_x", signpost.ImageParams{})
+		expect(t, err != nil && err.Error() == "signpost: the response has more than 64 MiB", size > most)
+		expect(t, len(image) == size, size == most)
+	}
+}
+
+// A wait that a time.Duration can't hold, with the time that spreads clients, is no reason to repeat at once.
+func TestLongRetryAfter(t *testing.T) {
+	for _, retryAfter := range []string{"99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		url, at, _ := inTurn(t, [2]string{"503", retryAfter}, [2]string{"503", "61"}, [2]string{"503", "61"})
+		client := must(signpost.New("sk_live_x", signpost.WithBaseURL(url), signpost.WithRetries(1, math.MaxInt64)))
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := client.Tags(ctx)
+		expect(t, errors.Is(err, context.DeadlineExceeded), true)
+		expect(t, len(*at), 1)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	changes := signpost.UpdateCodeRequest{Tags: signpost.Set([]string(nil)), Folder: signpost.Clear[string]()}
+	expect(t, string(must(json.Marshal(changes))), `{"folder":null,"tags":[]}`)
 }
 
 func TestInvalidKeys(t *testing.T) {
@@ -381,6 +484,10 @@ func TestNoService(t *testing.T) {
 	var connection *signpost.ConnectionError
 	expect(t, errors.As(err, &connection), true)
 	expect(t, strings.Contains(err.Error(), "secret"), false)
+}
+
+func must2[T, U any](value T, other U, err error) (T, U) {
+	return must(value, err), other
 }
 
 func must[T any](value T, err error) T {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"time"
 )
 
 // ConnectionError says that no complete response arrived, in any attempt: the connection failed, or each attempt took too
 // long.
 type ConnectionError struct {
+	// IdempotencyKey is the key of a creation, as in APIError.
+	IdempotencyKey string
+
 	cause error
 }
 
@@ -33,6 +37,13 @@ type APIError struct {
 	Limit, Used int
 	// RequestID names this response in support requests.
 	RequestID string
+	// RetryAfter is the wait in seconds that the response asks for; negative if it does not. With a 409: a request with this
+	// idempotency key is still being carried out; repeat the call with the same key. A 409 without: the key was used for
+	// something else, or the code has no target to change or nothing to encode.
+	RetryAfter int
+	// IdempotencyKey is the key of a creation that failed, also one that the SDK has generated: with it and the same values,
+	// the call can be repeated within 24 hours without creating twice.
+	IdempotencyKey string
 	// Header of the response, for example X-RateLimit-Reset.
 	Header http.Header
 }
@@ -53,13 +64,17 @@ func newAPIError(response *http.Response, content []byte) *APIError {
 		}
 	}
 	failure := &APIError{
-		Status:    response.StatusCode,
-		Message:   body.Error,
-		Code:      body.Code,
-		Limit:     body.Limit,
-		Used:      body.Used,
-		RequestID: response.Header.Get("X-Request-Id"),
-		Header:    response.Header,
+		Status:     response.StatusCode,
+		Message:    body.Error,
+		Code:       body.Code,
+		Limit:      body.Limit,
+		Used:       body.Used,
+		RequestID:  response.Header.Get("X-Request-Id"),
+		RetryAfter: -1,
+		Header:     response.Header,
+	}
+	if wait, stated := retryAfter(response.Header); stated {
+		failure.RetryAfter = int((wait + time.Second - 1) / time.Second)
 	}
 	if found := aboutField.FindStringSubmatch(body.Error); found != nil && failure.Status == http.StatusBadRequest {
 		failure.Field = found[1]

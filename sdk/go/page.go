@@ -17,6 +17,14 @@ type Page[T any] struct {
 	NextCursor string
 }
 
+// used is the offset that the service has used: 0 if a negative one was requested.
+func (p CursorPagination) used(requested int) int {
+	if p.Offset == nil {
+		return requested
+	}
+	return *p.Offset
+}
+
 // items iterates over all pages; next reads the page after one, or the first after nil, and returns nil at the end.
 func items[T any](next func(*Page[T]) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

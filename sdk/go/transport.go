@@ -23,6 +23,19 @@ import (
 // firstDelay is the longest wait before the first repetition; it doubles with every further one.
 const firstDelay = 500 * time.Millisecond
 
+// While another request with its idempotency key is being carried out (a 409 with Retry-After), a creation is repeated every
+// inFlightPause or so, for inFlightTotal after the first such answer: a batch may take 20 seconds.
+const (
+	inFlightPause = time.Second
+	inFlightTotal = 30 * time.Second
+)
+
+// longestRetryAfter is the longest Retry-After that is distinguished. Longer ones could overflow a time.Duration.
+const longestRetryAfter = 24 * 24 * time.Hour
+
+// maxResponseBytes is the most bytes of a response, decompressed.
+const maxResponseBytes = 64 << 20
+
 // transient has the statuses of a failure that may be over at the next attempt.
 var transient = []int{500, 502, 503, 504}
 
@@ -102,9 +115,11 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 			return nil, err
 		}
 	}
-	// Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+	// Whether an attempt ended without a definite answer: it may have been carried out.
 	isUnknown := false
-	for retries := 0; ; retries++ {
+	// Until when a creation in flight is awaited.
+	var inFlightUntil time.Time
+	for retries := 0; ; {
 		answered, err := t.attempt(ctx, r, body)
 		var failure *APIError
 		isResponse := errors.As(err, &failure)
@@ -118,9 +133,22 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		delay, again := t.delayAfter(err, retries, isUnknown && r.idempotencyKey != "")
+		inFlight := isResponse && failure.Status == http.StatusConflict && failure.RetryAfter >= 0
+		var delay time.Duration
+		var again bool
+		if inFlight && r.idempotencyKey != "" && t.maxRetries > 0 {
+			if inFlightUntil.IsZero() {
+				inFlightUntil = time.Now().Add(inFlightTotal)
+			}
+			stated := time.Duration(failure.RetryAfter) * time.Second
+			delay = max(inFlightPause, stated) + time.Duration(randv2.Float64()*float64(firstDelay))
+			again = !time.Now().Add(delay).After(inFlightUntil)
+		} else {
+			delay, again = t.delayAfter(err, retries)
+			retries++
+		}
 		if !again {
-			return nil, err
+			return nil, withKey(err, r.idempotencyKey)
 		}
 		select {
 		case <-ctx.Done():
@@ -151,14 +179,21 @@ func (t *transport) attempt(ctx context.Context, r request, body []byte) (*answe
 	if r.idempotencyKey != "" {
 		sent.Header.Set("Idempotency-Key", r.idempotencyKey)
 	}
+	if body != nil {
+		// Otherwise net/http itself would repeat a POST with an Idempotency-Key, without counting or waiting.
+		sent.GetBody = nil
+	}
 	response, err := t.http.Do(sent)
 	if err != nil {
-		return nil, &ConnectionError{err}
+		return nil, &ConnectionError{cause: err}
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
 	if err != nil {
-		return nil, &ConnectionError{err}
+		return nil, &ConnectionError{cause: err}
+	}
+	if len(content) > maxResponseBytes {
+		return nil, errors.New("signpost: the response has more than 64 MiB")
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return nil, newAPIError(response, content)
@@ -166,9 +201,20 @@ func (t *transport) attempt(ctx context.Context, r request, body []byte) (*answe
 	return &answer{response.StatusCode, response.Header, content}, nil
 }
 
-// delayAfter tells how long to wait before a repetition, and whether there should be one. mayRun: whether an earlier
-// attempt with an idempotency key may still be running.
-func (t *transport) delayAfter(err error, retries int, mayRun bool) (time.Duration, bool) {
+// withKey puts an idempotency key on an error.
+func withKey(err error, key string) error {
+	var failure *APIError
+	var connection *ConnectionError
+	if errors.As(err, &failure) {
+		failure.IdempotencyKey = key
+	} else if errors.As(err, &connection) {
+		connection.IdempotencyKey = key
+	}
+	return err
+}
+
+// delayAfter tells how long to wait before a repetition, and whether there should be one.
+func (t *transport) delayAfter(err error, retries int) (time.Duration, bool) {
 	if retries >= t.maxRetries {
 		return 0, false
 	}
@@ -182,11 +228,10 @@ func (t *transport) delayAfter(err error, retries int, mayRun bool) (time.Durati
 	if !errors.As(err, &failure) {
 		return 0, false
 	}
-	inFlight := failure.Status == http.StatusConflict && mayRun
 	wait, stated := retryAfter(failure.Header)
 	// A 429 without Retry-After: the monthly quota is used up.
 	tooFast := failure.Status == http.StatusTooManyRequests && stated
-	if !inFlight && !tooFast && !slices.Contains(transient, failure.Status) {
+	if !tooFast && !slices.Contains(transient, failure.Status) {
 		return 0, false
 	}
 	if !stated {
@@ -201,10 +246,10 @@ func retryAfter(header http.Header) (time.Duration, bool) {
 	value := header.Get("Retry-After")
 	// Of a number that is too large, it is the largest.
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(seconds) * time.Second, true
+		return min(time.Duration(seconds)*time.Second, longestRetryAfter), true
 	}
 	date, err := http.ParseTime(value)
-	return max(0, time.Until(date)), err == nil
+	return min(max(0, time.Until(date)), longestRetryAfter), err == nil
 }
 
 // isVisible tells whether a key consists of visible ASCII characters. net/http would reject one with a line break as if
