@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from ._errors import ApiError, SignpostError
 from ._listing import Listing, Page
 from ._model import Answer, PageAnswer
-from ._transport import Transport, encode
+from ._transport import Transport, encode, fields_of
 from .models import Batch, BatchRow, BatchWithRows, Pagination
 from .params import BatchRowInput, CreateBatchRequest, DesignInput
 
@@ -24,6 +24,9 @@ MOST_BYTES = 3_500_000
 #: The waits between two looks at a batch that is not completed, in seconds: they double.
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10
+
+#: How long the last look may take.
+LAST_LOOK = 1
 
 #: How often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes for a day. Each
 #: time it is sent with all the keys before.
@@ -69,7 +72,8 @@ class Batches:
     def create(self, *, idempotency_key: str | None = None, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates one batch: at most 25,000 rows and 3,500,000 bytes. It may still be processing: see `wait`."""
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._read(Answer[CreatedBatch], "POST", ["batches"], body=batch, idempotency_key=key)
+        fields = fields_of(CreateBatchRequest, batch)
+        body = self._read(Answer[CreatedBatch], "POST", ["batches"], body=fields, idempotency_key=key)
         return body.data.model_copy(update={"warnings": body.warnings})
 
     def create_all(
@@ -99,7 +103,13 @@ class Batches:
         fields: Any = {field: value for field, value in given.items() if value is not None}
         most = min(rows_per_batch, MOST_ROWS) if rows_per_batch > 0 else MOST_ROWS
         for part, some in enumerate(_split(rows, fields, most), start=1):
-            yield self._create_part(f"{key}/{part}", rows=some, **fields)
+            try:
+                created = self._create_part(f"{key}/{part}", rows=some, **fields)
+            except SignpostError as error:
+                # The caller repeats the call, and not the part.
+                error.idempotency_key = key
+                raise
+            yield created
 
     def _create_part(self, key: str, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates a batch.
@@ -117,7 +127,10 @@ class Batches:
             refusals += 1
 
     def get(self, id: str) -> Batch:
-        batch = self._read(Answer[Batch], "GET", ["batches", id], query={"limit": 1}).data
+        return self._get(id, math.inf)
+
+    def _get(self, id: str, deadline: float) -> Batch:
+        batch = self._read(Answer[Batch], "GET", ["batches", id], query={"limit": 1}, deadline=deadline).data
         (batch.model_extra or {}).pop("rows", None)
         return batch
 
@@ -129,7 +142,11 @@ class Batches:
         limit: int = 1_000,
         offset: int = 0,
     ) -> Listing[BatchRow]:
-        """The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000."""
+        """The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000.
+
+        Call `wait` before you list those of one `status`: rows that change theirs between two pages make later ones move up,
+        and be left out.
+        """
 
         def page(offset: int) -> Page[BatchRow]:
             query = {"limit": limit, "offset": offset, "status": status}
@@ -143,17 +160,25 @@ class Batches:
         return Listing(lambda: page(offset))
 
     def wait(self, id: str, *, timeout: float | None = None) -> Batch:
-        """Returns when every row is created, failed or skipped; raises TimeoutError after `timeout` seconds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        delay = FIRST_WAIT
-        while (batch := self.get(id)).status != "completed":
-            left = math.inf if deadline is None else deadline - time.monotonic()
+        """Returns when every row is created, failed or skipped.
+
+        Raises TimeoutError after `timeout` seconds, whatever the service does, and a last look of at most a second.
+        """
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        delay: float = FIRST_WAIT
+        while True:
+            try:
+                batch = self._get(id, max(deadline, time.monotonic() + LAST_LOOK))
+            except TimeoutError as error:
+                raise TimeoutError(f"{id} is not completed after {timeout} s.") from error
+            if batch.status == "completed":
+                return batch
+            left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError(f"{id} is not completed after {timeout} s.")
             # The last look is at the end.
             time.sleep(min(delay, left))
             delay = min(2 * delay, LONGEST_WAIT)
-        return batch
 
 
 def _split(rows: Iterable[BatchRowInput], fields: Any, most_rows: int) -> Iterator[list[BatchRowInput]]:

@@ -57,10 +57,11 @@ class Signpost:
         """Prepares requests.
 
         `api_key`: `sk_live_…`; default: the variable `SIGNPOST_API_KEY`. `base_url`: the address of the service, without
-        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: seconds without any progress of one attempt, or
-        `math.inf`; a batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed.
+        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: how many seconds an attempt may wait for a response, and receive it, or
+        `math.inf`; a batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed;
+        unless it is 0, a creation that is still being carried out is awaited in addition, for up to 30 seconds.
         `max_retry_delay`: the longest wait before a repetition, in seconds; a longer `Retry-After` is an error at once.
-        `http_client`: for example one with a proxy.
+        `http_client`: for example one with a proxy; it stays open when this client is closed.
         """
         self._transport = Transport(
             api_key,
@@ -80,7 +81,7 @@ class Signpost:
         return self._transport.read(Document, "GET", ["openapi"]).model_dump()
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections, unless they are those of an `http_client` that was passed."""
         self._transport.close()
 
     def __enter__(self) -> Signpost:

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from ._listing import Listing, Page
 from ._model import Answer, PageAnswer
-from ._transport import Transport, body_of, image_of
+from ._transport import Transport, body_of, fields_of, image_of
 from .models import Analytics, Code, CursorPagination, DeletedCode
 from .params import CreateCodeRequest, UpdateCodeRequest
 
@@ -66,7 +66,8 @@ class Codes:
         Default: a new key, which all retries of this call share.
         """
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        body = self._read(Answer[CreatedCode], "POST", ["qr-codes"], body=code, idempotency_key=key)
+        fields = fields_of(CreateCodeRequest, code)
+        body = self._read(Answer[CreatedCode], "POST", ["qr-codes"], body=fields, idempotency_key=key)
         return body.data.model_copy(update={"warnings": body.warnings})
 
     def get(self, id: str) -> Code:
@@ -74,13 +75,13 @@ class Codes:
 
     def update(self, id: str, **changes: Unpack[UpdateCodeRequest]) -> Code:
         """Changes the given fields alone; None clears one. The print stays valid."""
-        return self._read(Answer[Code], "PATCH", ["qr-codes", id], body=changes).data
+        return self._read(Answer[Code], "PATCH", ["qr-codes", id], body=fields_of(UpdateCodeRequest, changes)).data
 
     def delete(self, id: str) -> DeletedCode:
         """Scans of a deleted code reach a "no longer active" page."""
         response = self._send("DELETE", ["qr-codes", id])
         # Deleted by an attempt whose response was lost.
-        if response.status_code == 404:
+        if response.status == 404:
             return DeletedCode(id=id, deleted=True)
         return body_of(response, Answer[DeletedCode]).data
 

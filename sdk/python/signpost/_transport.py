@@ -15,13 +15,22 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
-from ._errors import ApiError, ConnectionError, SignpostError, error_of, retry_after_seconds
+from ._errors import ApiError, ConflictError, ConnectionError, SignpostError, error_of, retry_after_seconds
 from ._model import Model
+from ._response import Response
 
 Body = TypeVar("Body", bound=Model)
 
 #: The wait before the first repetition, in seconds; it doubles with every further one.
 FIRST_DELAY = 0.5
+
+#: While another request with its idempotency key is being carried out (a 409 with `Retry-After`), a creation is repeated every
+#: second or so, for half a minute after the first such answer: a batch may take 20 seconds.
+IN_FLIGHT_PAUSE = 1
+IN_FLIGHT_TOTAL = 30
+
+#: The most bytes of a response, decompressed.
+MOST_RESPONSE_BYTES = 64 * 1024 * 1024
 
 #: Statuses of a failure that may be over at the next attempt.
 TRANSIENT = (500, 502, 503, 504)
@@ -35,7 +44,15 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
-def body_of(response: httpx.Response, model: type[Body]) -> Body:
+def fields_of(request: type[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keyword arguments. As in any call of Python, one of another name is a TypeError: it would be sent, and ignored."""
+    for name in given:
+        if name not in request.__annotations__:
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+    return given
+
+
+def body_of(response: Response, model: type[Body]) -> Body:
     """The JSON of a successful response. At a wrong address something else may have answered."""
     try:
         return model.model_validate_json(response.content)
@@ -43,15 +60,15 @@ def body_of(response: httpx.Response, model: type[Body]) -> Body:
         raise _not_of_the_api(response, "is not the expected JSON") from error
 
 
-def image_of(response: httpx.Response) -> bytes:
+def image_of(response: Response) -> bytes:
     """The image of a successful response."""
     if not response.headers.get("content-type", "").startswith("image/"):
         raise _not_of_the_api(response, "is not an image")
     return response.content
 
 
-def _not_of_the_api(response: httpx.Response, problem: str) -> SignpostError:
-    return SignpostError(f"The response {problem} (HTTP {response.status_code}): is the address that of the API?")
+def _not_of_the_api(response: Response, problem: str) -> SignpostError:
+    return SignpostError(f"The response {problem} (HTTP {response.status}): is the address that of the API?")
 
 
 def _is_url(text: str) -> bool:
@@ -93,10 +110,13 @@ class Transport:
         self._timeout = None if math.isinf(timeout) else timeout
         self._max_retries = max_retries
         self._max_retry_delay = max_retry_delay
-        self._http = http_client or httpx.Client()
+        self._http = httpx.Client() if http_client is None else http_client
+        self._is_own = http_client is None
 
     def close(self) -> None:
-        self._http.close()
+        """Closes all connections, unless they are those of the caller's client."""
+        if self._is_own:
+            self._http.close()
 
     def read(self, model: type[Body], method: str, path: Sequence[str], **request: Any) -> Body:
         """The JSON of a successful response: see `send`."""
@@ -110,11 +130,12 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> httpx.Response:
+        deadline: float = math.inf,
+    ) -> Response:
         """Returns a successful response, or raises an error when all retries are used up.
 
         `path` has the segments below `/api/v1`, not encoded. A DELETE returns a 404, too, if an earlier attempt may have
-        been carried out.
+        been carried out. Raises TimeoutError if there is no response until `deadline`, a time of `time.monotonic`.
         """
         headers = dict(self._headers)
         content = None
@@ -130,21 +151,21 @@ class Transport:
         params = {name: value for name, value in (query or {}).items() if value is not None}
         try:
             url = "/".join([self._base, *(quote(segment, safe="") for segment in path)])
-            request = self._http.build_request(
-                method, url, params=params, content=content, headers=headers, timeout=self._timeout
-            )
+            request = self._http.build_request(method, url, params=params, content=content, headers=headers)
         except UnicodeEncodeError as error:
             raise SignpostError("An id or filter with half of a surrogate pair can't be sent.") from error
 
         retries = 0
-        # Whether an attempt ended without a definite answer: it may have been carried out, or still be running.
+        # Whether an attempt ended without a definite answer: it may have been carried out.
         is_unknown = False
+        # Until when a creation in flight is awaited.
+        in_flight_until: float | None = None
         while True:
             failure: ApiError | ConnectionError
             try:
-                # A redirect would send the key elsewhere.
-                response = self._http.send(request, follow_redirects=False)
-                if response.is_success or (is_unknown and method == "DELETE" and response.status_code == 404):
+                response = self._attempt(request, deadline)
+                is_success = 200 <= response.status <= 299
+                if is_success or (is_unknown and method == "DELETE" and response.status == 404):
                     return response
                 failure = error_of(response)
             except httpx.RequestError as error:
@@ -152,27 +173,53 @@ class Transport:
                 failure.__cause__ = error
             if not isinstance(failure, ApiError) or failure.status >= 500:
                 is_unknown = True
-            delay = self._delay_after(failure, retries, is_unknown and idempotency_key is not None)
+            failure.idempotency_key = idempotency_key
+            delay: float | None
+            stated = failure.retry_after if isinstance(failure, ConflictError) else None
+            if stated is not None and idempotency_key is not None and self._max_retries > 0:
+                in_flight_until = in_flight_until or time.monotonic() + IN_FLIGHT_TOTAL
+                delay = max(IN_FLIGHT_PAUSE, stated) + random.uniform(0, FIRST_DELAY)
+                if time.monotonic() + delay > in_flight_until:
+                    raise failure
+            else:
+                delay = self._delay_after(failure, retries)
+                retries += 1
+            if time.monotonic() + (delay or 0) >= deadline:
+                raise TimeoutError("There was no response in time.") from failure
             if delay is None:
                 raise failure
             time.sleep(delay)
-            retries += 1
 
-    def _delay_after(self, failure: ApiError | ConnectionError, retries: int, may_run: bool) -> float | None:
-        """The wait before a repetition in seconds; None if there must not be one.
+    def _attempt(self, request: httpx.Request, deadline: float) -> Response:
+        """Sends a request once. The limits of httpx are per operation: a response that trickles in would never exceed one."""
+        start = time.monotonic()
+        left = deadline - start if self._timeout is None else min(self._timeout, deadline - start)
+        request.extensions["timeout"] = httpx.Timeout(None if math.isinf(left) else max(left, 0.001)).as_dict()
+        # A redirect would send the key elsewhere.
+        response = self._http.send(request, follow_redirects=False, stream=True)
+        try:
+            content = bytearray()
+            for chunk in response.iter_bytes():
+                content += chunk
+                if len(content) > MOST_RESPONSE_BYTES:
+                    raise SignpostError("The response has more than 64 MiB.")
+                if time.monotonic() - start > left:
+                    raise httpx.ReadTimeout(f"The response was not complete within {left:.3g} s", request=request)
+        finally:
+            response.close()
+        return Response(response.status_code, response.headers, bytes(content))
 
-        `may_run`: whether an earlier attempt with an idempotency key may still be running.
-        """
+    def _delay_after(self, failure: ApiError | ConnectionError, retries: int) -> float | None:
+        """The wait before a repetition in seconds; None if there must not be one."""
         if retries >= self._max_retries:
             return None
         back_off = random.uniform(0, min(self._max_retry_delay, FIRST_DELAY * 2.0 ** min(retries, 1_000)))
         if not isinstance(failure, ApiError):
             return back_off
         retry_after = retry_after_seconds(failure.headers)
-        in_flight = failure.status == 409 and may_run
         # A 429 without Retry-After: the monthly quota is used up.
         too_fast = failure.status == 429 and retry_after is not None
-        if not in_flight and not too_fast and failure.status not in TRANSIENT:
+        if not too_fast and failure.status not in TRANSIENT:
             return None
         if retry_after is None:
             return back_off

@@ -1,8 +1,17 @@
 """Every operation and typed errors against the Signpost named by SIGNPOST_BASE_URL; test/sdk/python.test.ts runs it."""
 
+import copy
+import gzip
 import json
 import math
 import os
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import httpx
 import signpost
@@ -10,6 +19,16 @@ from signpost import Signpost
 from signpost.models import Code
 
 TARGET = "https://example.com/menu"
+
+#: A response to a creation.
+CODE: dict[str, object] = {
+    "data": {
+        "id": "qr_1", "type": "dynamic", "short_code": "a", "scan_url": "https://a/r/a", "name": None, "paused": False,
+        "folder": None, "tags": [], "scan_count": 0, "campaign_type": None, "domain_id": None,
+        "design": {"foregroundColor": "#000", "backgroundColor": "#fff"}, "version": 1,
+        "created_at": "2026-11-20T09:30:00.000Z", "updated_at": "2026-11-20T09:30:00.000Z",
+    }
+}  # fmt: skip
 
 
 def main() -> None:
@@ -22,7 +41,14 @@ def main() -> None:
     lasting_refusal()
     deletion()
     conflicts()
+    error_keys()
+    unknown_names()
+    copies()
+    large_responses()
+    slow_responses()
+    closing()
     waits()
+    long_waits()
     timeouts()
     keys()
     addresses()
@@ -178,24 +204,224 @@ def deletion() -> None:
 
 
 def conflicts() -> None:
-    """A 409 is definite, unless an earlier attempt may still be running."""
+    """A creation in flight (409 with `Retry-After`) is awaited; another 409 is definite. The error has the key."""
 
-    def create(*statuses: int) -> int:
-        left = list(statuses)
+    def create(
+        answers: list[tuple[int, str | None]], max_retries: int = 4
+    ) -> tuple[list[float], signpost.ConflictError | None]:
+        at: list[float] = []
+        keys = set()
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            status, retry_after = answers[len(at)]
+            at.append(time.monotonic())
+            keys.add(request.headers["idempotency-key"])
+            headers = {} if retry_after is None else {"retry-after": retry_after}
+            return httpx.Response(status, json=CODE if status == 201 else {"error": "No."}, headers=headers)
+
+        http_client = httpx.Client(transport=httpx.MockTransport(answer))
+        client = Signpost("sk_live_x", "http://a", http_client=http_client, max_retries=max_retries)
+        try:
+            client.codes.create(target_url=TARGET)
+        except signpost.ConflictError as error:
+            assert keys == {error.idempotency_key}
+            return at, error
+        assert len(keys) == 1
+        return at, None
+
+    # Beyond the retries, and at most once a second.
+    at, conflict = create([(503, "0"), (409, "0"), (409, "1"), (409, "0"), (201, None)], max_retries=1)
+    assert conflict is None and len(at) == 5
+    assert all(at[index] - at[index - 1] >= 0.995 for index in (2, 3, 4)), at
+    for answers, max_retries, attempts, retry_after in (
+        # For more than 30 seconds.
+        ([(409, "16"), (409, "16"), (201, None)], 4, 2, 16),
+        ([(409, "1"), (201, None)], 0, 1, 1),
+        ([(503, "0"), (409, None), (201, None)], 4, 2, None),
+        ([(429, "0"), (409, None), (201, None)], 4, 2, None),
+    ):
+        at, conflict = create(answers, max_retries)
+        assert conflict is not None and (len(at), conflict.retry_after) == (attempts, retry_after), answers
+
+
+def error_keys() -> None:
+    """The error of a creation whose connection failed has the key with which the call can be repeated."""
+    keys = []
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["idempotency-key"])
+        raise httpx.ConnectError("No.")
+
+    http_client = httpx.Client(transport=httpx.MockTransport(fail))
+    client = Signpost("sk_live_x", "http://a", http_client=http_client, max_retries=0)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: client.batches.create(rows=[{"target_url": TARGET}]), ""),
+        (lambda: next(client.batches.create_all([{"target_url": TARGET}])), "/1"),
+    ]
+    for create, suffix in calls:
+        try:
+            create()
+            raise AssertionError("nothing answered")
+        except signpost.ConnectionError as error:
+            assert keys.pop() == f"{error.idempotency_key}{suffix}"
+
+
+def unknown_names() -> None:
+    """A misspelt argument is a TypeError: it would be sent, and ignored."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise AssertionError("it was sent")
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(answer)))
+    misspelt: Any = {"idempotencyKey": "x"}
+    for call in (
+        lambda: client.codes.create(target_url=TARGET, **misspelt),
+        lambda: client.codes.update("qr_x", **misspelt),
+        lambda: client.batches.create(rows=[{"target_url": TARGET}], **misspelt),
+    ):
+        try:
+            call()
+            raise AssertionError("it was accepted")
+        except TypeError as error:
+            assert "'idempotencyKey'" in str(error)
+
+
+def copies() -> None:
+    """Errors can be copied, and sent to another process."""
+    errors: list[signpost.SignpostError] = [signpost.SignpostError("No.")]
+    for status in (0, 302, 400, 401, 403, 404, 409, 413, 429, 500):
 
         def answer(_: httpx.Request) -> httpx.Response:
-            return httpx.Response(left.pop(0), json={"error": "No."}, headers={"retry-after": "0"})
+            if status == 0:
+                raise httpx.ConnectError("No.")
+            body = {"error": "name: no.", "code": "qr_limit_reached", "limit": 1, "used": 1}
+            return httpx.Response(status, json=body, headers={"x-request-id": "r-1", "retry-after": "99"})
 
         http_client = httpx.Client(transport=httpx.MockTransport(answer))
         try:
-            Signpost("sk_live_x", "http://a", http_client=http_client).codes.create(target_url=TARGET)
-        except signpost.ApiError as error:
-            assert left == [], statuses
-            return error.status
-        raise AssertionError("nothing answered")
+            Signpost("sk_live_x", "http://a", http_client=http_client, max_retries=0).codes.create(target_url=TARGET)
+        except signpost.SignpostError as error:
+            errors.append(error)
+    assert len({type(error) for error in errors}) == 11
+    for each in errors:
+        for copied in (copy.copy(each), copy.deepcopy(each), pickle.loads(pickle.dumps(each))):
+            assert type(copied) is type(each) and str(copied) == str(each) and vars(copied) == vars(each), each
 
-    assert create(429, 409) == 409
-    assert create(503, 409, 409, 403) == 403
+
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """A server that answers GET; yields its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            try:
+                answer(self)
+            except OSError:
+                # The client has closed the connection.
+                pass
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
+def large_responses() -> None:
+    most = 64 * 1024 * 1024
+    for encoding in ("identity", "gzip"):
+        for size in (most, most + 1):
+
+            def answer(handler: BaseHTTPRequestHandler) -> None:
+                content = b" " * size
+                handler.send_response(200)
+                handler.send_header("content-type", "image/png")
+                handler.send_header("content-encoding", encoding)
+                handler.end_headers()
+                handler.wfile.write(gzip.compress(content, 1) if encoding == "gzip" else content)
+
+            with serving(answer) as address, Signpost("sk_live_x", address) as client:
+                try:
+                    length = len(client.codes.image("qr_x"))
+                    assert size == length == most
+                except signpost.SignpostError as error:
+                    assert size > most and "more than 64 MiB" in str(error), error
+
+
+def slow_responses() -> None:
+    """A response that trickles in does not take longer than the timeout, and `wait` not longer than its own."""
+
+    def trickle(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(50):
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
+
+    with serving(trickle) as address:
+        start = time.monotonic()
+        try:
+            Signpost("sk_live_x", address, timeout=0.5, max_retries=0).tags.list()
+            raise AssertionError("it was complete")
+        except signpost.ConnectionError as error:
+            assert "not complete within 0.5 s" in str(error)
+        assert time.monotonic() - start < 2
+
+    def silent(_: BaseHTTPRequestHandler) -> None:
+        time.sleep(8)
+
+    def unavailable(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(503)
+        handler.send_header("retry-after", "2")
+        handler.end_headers()
+
+    for answer in (silent, trickle, unavailable):
+        with serving(answer) as address:
+            start = time.monotonic()
+            try:
+                Signpost("sk_live_x", address).batches.wait("batch_1", timeout=1.5)
+                raise AssertionError("it was completed")
+            except TimeoutError as late:
+                assert "batch_1 is not completed after 1.5 s" in str(late)
+            assert time.monotonic() - start < 4
+
+
+def closing() -> None:
+    """A client closes the connections that are its own."""
+    http_client = httpx.Client()
+    with Signpost("sk_live_x", "http://a", http_client=http_client):
+        pass
+    assert not http_client.is_closed
+    client = Signpost("sk_live_x", "http://a")
+    client.close()
+    try:
+        client.tags.list()
+        raise AssertionError("it is open")
+    except RuntimeError as error:
+        assert "closed" in str(error)
+
+
+def long_waits() -> None:
+    """No number or date is too large for a wait."""
+    for retry_after, expected in (
+        ("9" * 5_000, 24 * 86_400),
+        ("0" * 5_000 + "7", 7),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 24 * 86_400),
+        ("Fri, 31 Dec 99999999999 23:59:59 GMT", None),
+    ):
+        response = httpx.Response(429, headers={"retry-after": retry_after})
+        http_client = httpx.Client(transport=httpx.MockTransport(lambda _: response))
+        options: Any = {"http_client": http_client, "max_retries": 0, "max_retry_delay": math.inf}
+        try:
+            Signpost("sk_live_x", "http://a", **options).tags.list()
+            raise AssertionError("it succeeded")
+        except signpost.RateLimitError as error:
+            assert error.retry_after == expected
 
 
 def waits() -> None:
@@ -224,7 +450,7 @@ def waits() -> None:
 
 def timeouts() -> None:
     """A timeout may be endless, and a batch is looked at until the time is over."""
-    sent: list[object] = []
+    sent: list[Any] = []
     batch: dict[str, object] = {
         "id": "batch_1", "name": None, "domain_id": None, "rows": [], "completed_at": None,
         "counts": {"total": 1, "pending": 1, "created": 0, "failed": 0, "skipped": 0},
@@ -234,12 +460,13 @@ def timeouts() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request.extensions["timeout"]["read"])
         # Completed between the second look, after half a second, and the end.
-        return httpx.Response(200, json={"data": {**batch, "status": "completed" if len(sent) == 3 else "processing"}})
+        return httpx.Response(200, json={"data": {**batch, "status": "completed" if len(sent) >= 3 else "processing"}})
 
     http_client = httpx.Client(transport=httpx.MockTransport(answer))
     client = Signpost("sk_live_x", "http://a", timeout=math.inf, http_client=http_client)
     assert client.batches.wait("batch_1", timeout=1).status == "completed"
-    assert sent == [None] * 3
+    # The second has what is left, the last one a second.
+    assert [round(limit, 1) for limit in sent] == [1, 1, 1] and client.batches.get("batch_1") and sent[3] is None
     for timeout in (0, -1, math.nan):
         try:
             Signpost("sk_live_x", "http://a", timeout=timeout)
