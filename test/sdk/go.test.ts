@@ -55,4 +55,8 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, { timeout: TIME
     expect((await run('gofmt', ['-l', '.'], { cwd: MODULE })).stdout).toBe('');
     await go(['vet', './...'], {});
   });
+
+  test('its folder, which is the module, contains the license', () => {
+    expect(readFileSync(join(MODULE, 'LICENSE'), 'utf8')).toBe(readFileSync('LICENSE', 'utf8'));
+  });
 });

@@ -27,7 +27,10 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
     return (await run(pythonProgram(PACKAGE, 'python'), [program], options)).stdout;
   }
 
-  test('a round trip of every operation over failing connections creates everything once', async () => {
+  // Waiting for creations in flight alone takes 20 s.
+  test('a round trip of every operation over failing connections creates everything once', {
+    timeout: 180_000,
+  }, async () => {
     const { apiKey } = await api.account({ plan: Plan.ENTERPRISE });
     const limited = await api.account({ overrides: { codeLimit: 3n } });
     const proxy = await startFaultyProxy(api.signpost.url);
@@ -64,5 +67,10 @@ describe.skipIf(missing !== undefined && !process.env.CI)(suite, () => {
     expect(stdout).toMatch(/^Success/);
     const version = /^version = "(.+)"$/m.exec(readFileSync(join(PACKAGE, 'pyproject.toml'), 'utf8'))?.[1];
     expect(version).toBe(api.document.info.version);
+  });
+
+  test('its distributions contain the license', () => {
+    expect(readFileSync(join(PACKAGE, 'LICENSE'), 'utf8')).toBe(readFileSync('LICENSE', 'utf8'));
+    expect(readFileSync(join(PACKAGE, 'pyproject.toml'), 'utf8')).toMatch(/^license-files = \["LICENSE"\]$/m);
   });
 });
