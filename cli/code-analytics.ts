@@ -4,8 +4,8 @@ import { requiredField } from '../common/contract/required-field.ts';
 import type { GetCodeAnalyticsResponse } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accent, bar, grouped, sparkline } from './charts.ts';
 import { connectCore } from './core.ts';
-import { example, ofAccount, wholeNumber } from './options.ts';
-import { jsonOption, outputWidth, printStyled, table, withoutControlCharacters } from './output.ts';
+import { example, ofAccount, wholeNumberFrom } from './options.ts';
+import { jsonOption, onOneLine, outputWidth, printStyled, table } from './output.ts';
 
 /** The widest sparkline, and the widest bar. */
 const SPARKLINE_WIDTH = 60;
@@ -22,7 +22,11 @@ export function codeAnalyticsCommand(code: Command): void {
       'show the scans of a code: by day, country, device, operating system, browser, referrer and rule of its target',
     )
     .requiredOption('--id <id>', 'qr_…')
-    .option('--period <days>', 'days of the window, which ends today (UTC), 1 to 365 (default: 30)', wholeNumber);
+    .option(
+      '--period <days>',
+      'days of the window, which ends today (UTC), 1 to 365 (default: 30)',
+      wholeNumberFrom(1, 365),
+    );
   example(analytics, 'code analytics --account acct_… --id qr_… --period 7').action(
     async ({ account, id, period }: { account: string; id: string; period?: number }) => {
       const { analytics, codes } = await connectCore(process.env, account);
@@ -31,7 +35,7 @@ export function codeAnalyticsCommand(code: Command): void {
         codes.getCode({ id }),
       ]);
       const { name, scanUrl } = requiredField(found, 'code');
-      const title = withoutControlCharacters([name, scanUrl].filter(Boolean).join('  '));
+      const title = onOneLine([name, scanUrl].filter(Boolean).join('  '));
       const shown = withTargets(read);
       printStyled(json(), shown, () => `${title}\n${report(shown)}`);
     },

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CodeJson } from '../common/contract/code-json.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
@@ -73,6 +75,47 @@ test('update changes only what is given, and removes what it is told to', async 
     });
 });
 
+test('an empty value, as of an unset variable in a script, is invalid usage and removes nothing', async () => {
+  const made = await create('--name', 'Table 4', '--folder', 'Terrace', '--tag', 'summer');
+  for (const [option, flags] of [
+    ['--name', '--name <name>'],
+    ['--folder', '--folder <folder>'],
+    ['--tag', '--tag <tags...>'],
+  ] as const) {
+    const empty = {
+      code: 2,
+      stdout: '',
+      stderr: `error: option '${flags}' must not be empty\n(add --help for usage)\n`,
+    };
+    expect(await run('update', '--id', made.id, option, '')).toEqual(empty);
+    expect(await run('create', '--target-url', 'https://example.com', option, '')).toEqual(empty);
+  }
+  expect(await json('show', '--id', made.id)).toMatchObject({ name: 'Table 4', folder: made.folder, tags: ['summer'] });
+  expect((await json<CodeJson[]>('list')).map(({ id }) => id)).toEqual([made.id]);
+});
+
+test.runIf(process.platform === 'linux')(
+  'a name is asked about on one line, without its control characters',
+  async () => {
+    const made = await create('--name', 'Table\u001b]0;4\u0007\nNothing was deleted.');
+    const command = `'${process.execPath}' cli/main.ts code delete --account ${account} --id ${made.id}`;
+    const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
+    // A terminal, by util-linux.
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], { env });
+    let output = '';
+    terminal.stdout.on('data', (text) => {
+      output += text;
+      if (output.includes('[y/N]')) terminal.stdin.end('n\r');
+    });
+    await once(terminal, 'close');
+    expect(output).toContain(`Table ]0;4 Nothing was deleted. (${made.id}) will be deleted`);
+    const { stderr } = await run('delete', '--id', made.id);
+    expect(stderr).toContain(`Table ]0;4 Nothing was deleted. (${made.id}) will be deleted`);
+    const { stdout } = await run('delete', '--id', made.id, '--yes');
+    expect(stdout).toBe(`Table ]0;4 Nothing was deleted. (${made.id}) was deleted; code restore restores it.\n`);
+  },
+);
+
 test('pause, resume, delete and restore', async () => {
   const made = await create('--name', 'Table 4');
   expect(await json('pause', '--id', made.id)).toMatchObject({ id: made.id, paused: true });
@@ -112,6 +155,8 @@ test.each([
   [1, ['analytics', '--id', 'qr_x'], '--id: there is no such code on this account.'],
   [1, ['image', '--id', 'qr_x'], '--id: there is no such code on this account.'],
   [2, ['update', '--id', 'qr_x'], 'Give at least one of --target-url, --name, --folder and --tag.'],
+  [2, ['analytics', '--id', 'qr_x', '--period', '0'], 'It must be from 1 to 365.'],
+  [2, ['analytics', '--id', 'qr_x', '--period', '366'], 'It must be from 1 to 365.'],
   [2, ['create'], '--target-url'],
   [2, ['list', '--limit', 'x'], 'It must be a whole number.'],
   [2, ['list', '--limit', '0'], 'It must be at least 1.'],

@@ -5,7 +5,7 @@ import { codesTable, showCode, shownInFull } from './code-output.ts';
 import { connectCore, UsageError } from './core.ts';
 import { exitUnfulfilled } from './exit-codes.ts';
 import { destructive, example, expectConfirmed, ofAccount, paged } from './options.ts';
-import { jsonOption, print } from './output.ts';
+import { jsonOption, onOneLine, print } from './output.ts';
 import { type PageRange, readPages } from './pages.ts';
 
 interface CreateOptions {
@@ -75,9 +75,9 @@ export function dynamicCodeCommands(code: Command): void {
     async ({ account, id, targetUrl, name, folder, tag }: UpdateOptions) => {
       const changes = {
         ...(targetUrl === undefined ? {} : { target_url: targetUrl }),
-        ...(name === undefined ? {} : { name: name || undefined }),
-        ...(folder === undefined ? {} : { folder: folder || undefined }),
-        ...(tag === undefined ? {} : { tags: tag || [] }),
+        ...(name === undefined ? {} : { name: name === false ? undefined : name }),
+        ...(folder === undefined ? {} : { folder: folder === false ? undefined : folder }),
+        ...(tag === undefined ? {} : { tags: tag === false ? [] : tag }),
       };
       const paths = Object.keys(changes);
       if (paths.length === 0) throw new UsageError('Give at least one of --target-url, --name, --folder and --tag.');
@@ -141,7 +141,7 @@ export function dynamicCodeCommands(code: Command): void {
     .action(async ({ account, id, yes }: OneCode & { yes: boolean }) => {
       const { codes } = await connectCore(process.env, account);
       const found = codeJson(requiredField((await codes.getCode({ id })).code, 'code'));
-      const what = found.name === null ? id : `${found.name} (${id})`;
+      const what = found.name === null ? id : `${onOneLine(found.name)} (${id})`;
       await expectConfirmed({ yes }, `${what} will be deleted, and its prints will no longer work.`);
       await codes.deleteCode({ id });
       print(json(), { ...found, deleted: true }, () => `${what} was deleted; code restore restores it.`);

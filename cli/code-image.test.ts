@@ -142,7 +142,17 @@ test.runIf(isLinux)('a terminal that is too narrow gets a sentence', async () =>
 });
 
 test('invalid usage, and a file that cannot be written', async () => {
-  for (const args of [['--json'], ['--size', '300'], ['--format', 'svg'], ['--out', 'x', '--format', 'gif']]) {
+  for (const args of [
+    ['--json'],
+    ['--size', '300'],
+    ['--format', 'svg'],
+    ['--out', 'x', '--format', 'gif'],
+    ['--out', 'x', '--size', '127'],
+    ['--out', 'x', '--size', '4097'],
+    ['--out', 'x.svg', '--size', '300'],
+    ['--out', 'x', '--format', 'svg', '--size', '300'],
+    ['--out', ''],
+  ]) {
     expect(await run(image(code.id, ...args))).toMatchObject({ code: 2, stdout: '' });
   }
   const path = join(folder, 'none', 'code.png');

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore, UsageError } from './core.ts';
-import { example, ofAccount, wholeNumber } from './options.ts';
+import { example, ofAccount, wholeNumberFrom } from './options.ts';
 import { jsonOption, printRecord } from './output.ts';
 import { drawnSize, halfBlocks, modulesOf } from './terminal-image.ts';
 import { writeOutFile } from './write-out-file.ts';
@@ -28,7 +28,7 @@ export function codeImageCommand(code: Command): void {
     .addOption(
       new Option('--format <format>', 'default: svg if --out ends with .svg, else png').choices(['png', 'svg']),
     )
-    .option('--size <pixels>', 'width and height of a PNG, 128 to 4096 (default: 512)', wholeNumber);
+    .option('--size <pixels>', 'width and height of a PNG, 128 to 4096 (default: 512)', wholeNumberFrom(128, 4_096));
   example(image, 'code image --account acct_… --id qr_… --out table-4.png --size 1024').action(
     async ({ account, id, out, format, size }: ImageOptions) => {
       if (out === undefined) {
@@ -39,6 +39,7 @@ export function codeImageCommand(code: Command): void {
       }
       const path = resolve(out);
       const used = format ?? (extname(path).toLowerCase() === '.svg' ? 'svg' : 'png');
+      if (used === 'svg' && size !== undefined) throw new UsageError('--size: an SVG has no size in pixels.');
       const { images } = await connectCore(process.env, account);
       const request = { id, format: FORMATS[used], ...(size === undefined ? {} : { size }) };
       const { content } = await images.renderImage(request);

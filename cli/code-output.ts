@@ -3,7 +3,7 @@ import { type CodeJson, codeJson } from '../common/contract/code-json.ts';
 import { requiredField } from '../common/contract/required-field.ts';
 import type { Code } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { withOptionName } from './option-names.ts';
-import { type DisplayRecord, fields, fittedTable, print } from './output.ts';
+import { type DisplayRecord, fields, fittedTable, onOneLine, print } from './output.ts';
 import { age, dateAndTime } from './times.ts';
 
 /** Prints a code that `command` has created or changed, and on standard error what was not applied. */
@@ -12,7 +12,7 @@ export function showCode(
   json: boolean,
   { code, warnings = [] }: { readonly code?: Code | undefined; readonly warnings?: readonly string[] },
 ): void {
-  for (const warning of warnings) console.error(`Note: ${withOptionName(command, warning)}`);
+  for (const warning of warnings) console.error(onOneLine(`Note: ${withOptionName(command, warning)}`));
   const shown = codeJson(requiredField(code, 'code'));
   const { id, type, name, paused } = shown;
   print(json, shown, () => fields({ id, type, name, ...contentOf(shown), ...(paused ? { state: 'paused' } : {}) }));

@@ -74,6 +74,11 @@ describe('code', () => {
   test.each([
     [2, ['create-static'], 'say what the code carries, by either --payload or --wifi-ssid'],
     [2, ['create-static', '--payload', 'x', '--wifi-ssid', 'y'], 'either --payload or --wifi-ssid'],
+    [2, ['create-static', '--payload', 'x', '--wifi-hidden'], '--wifi-hidden require --wifi-ssid'],
+    [2, ['create-static', '--payload', 'x', '--wifi-password=secret00'], '--wifi-hidden require --wifi-ssid'],
+    [2, ['create-static', '--payload', 'x', '--wifi-security=wpa'], '--wifi-hidden require --wifi-ssid'],
+    [2, ['create-static', '--wifi-ssid', 'y', '--wifi-password', ''], "'--wifi-password <password>' must not be empty"],
+    [2, ['create-landing', '--title', 'x', '--domain', ''], "'--domain <id>' must not be empty"],
     [
       1,
       ['create-static', '--wifi-ssid', 'y', '--wifi-password', 'short'],

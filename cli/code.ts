@@ -60,6 +60,10 @@ export function codeCommands(code: Command): void {
     if ((options.payload === undefined) === (options.wifiSsid === undefined)) {
       createStatic.error('error: say what the code carries, by either --payload or --wifi-ssid');
     }
+    const { payload, wifiPassword, wifiSecurity, wifiHidden } = options;
+    if (payload !== undefined && (wifiHidden || (wifiPassword ?? wifiSecurity) !== undefined)) {
+      createStatic.error('error: --wifi-password, --wifi-security and --wifi-hidden require --wifi-ssid');
+    }
     const { codes } = await connectCore(process.env, options.account);
     showCode(createStatic, json(), await codes.createStaticCode({ ...looksOf(options), content: contentOf(options) }));
   });
@@ -112,7 +116,7 @@ function looks(command: Command): Command {
 
 function page(command: Command): Command {
   return command
-    .option('--text <text>', 'plain text below the heading; line breaks are kept')
+    .option('--text <text>', 'plain text below the heading, or none if it is empty; line breaks are kept')
     .option('--link <label=url>', 'a link below the text; may be repeated', link)
     .option('--page-foreground <colour>', 'the page’s text colour, #rgb or #rrggbb', colour)
     .option('--page-background <colour>', 'the page’s background colour', colour);

@@ -28,6 +28,7 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
   // Without them the call would be made without the certificate, and the error would be about something else.
   if (values.CORE_CERT && !(values.CORE_KEY && values.CORE_CA))
     throw new OperatorError('CORE_CERT requires CORE_KEY and CORE_CA.');
+  if (values.CORE_KEY && !values.CORE_CERT) throw new OperatorError('CORE_KEY requires CORE_CERT.');
   const token = values.SERVICE_TOKEN?.split(',')[0] || (values.CORE_CERT ? undefined : await storedToken(env.DATA_DIR));
   // Node quotes an invalid header in its error: `SERVICE_TOKEN_FILE` may name a file of other secrets.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
@@ -70,9 +71,12 @@ async function storedToken(dataDir: string | undefined): Promise<string> {
   const path = join(dataDir || '.signpost', 'service-token');
   try {
     return (await readFile(path, 'utf8')).trim();
-  } catch {
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const problem = code === 'ENOENT' ? `no ${path}` : `${path} can't be read: ${code}`;
     throw new OperatorError(
-      `No service token: set SERVICE_TOKEN, or DATA_DIR to the folder of a local run (no ${path}).`,
+      `No service token: set SERVICE_TOKEN, or DATA_DIR to the folder of a local run (${problem}).`,
+      { cause: error },
     );
   }
 }

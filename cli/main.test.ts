@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -170,7 +170,15 @@ test('an unavailable core and a missing token are one sentence each', async () =
   });
   const { code, stderr } = await run(['account', 'list'], { SERVICE_TOKEN: '', DATA_DIR: '/nowhere' });
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^No service token: /);
+  expect(stderr).toMatch(/^No service token: .* \(no \/nowhere\/service-token\)\.\n$/);
+  const folder = await mkdtemp(join(tmpdir(), 'signpost-cli-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const unreadable = join(folder, 'service-token');
+  await mkdir(unreadable);
+  expect(await run(['account', 'list'], { SERVICE_TOKEN: '', DATA_DIR: folder })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`(${unreadable} can't be read: EISDIR).`),
+  });
   expect(await run(['account', 'list'], { SERVICE_TOKEN: 'x' })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^The core rejects the token: set SERVICE_TOKEN/),
@@ -242,7 +250,8 @@ test.each([
 
 test('an empty name is rejected in plain English', async () => {
   const rejected = await run(['account', 'create', '--name', '', '--plan', 'free']);
-  expect(rejected).toEqual({ code: 1, stdout: '', stderr: '--name: must be at least 1 character.\n' });
+  const stderr = "error: option '--name <name>' must not be empty\n(add --help for usage)\n";
+  expect(rejected).toEqual({ code: 2, stdout: '', stderr });
 });
 
 test('help shows the help of a command too', async () => {
@@ -398,7 +407,7 @@ test('a core with TLS is verified by its certificate, and called with a client c
   const tls = { CORE_CA: authority.certFile, CORE_CERT: own.certFile, CORE_KEY: own.keyFile, SERVICE_TOKEN: '' };
   const env = { ...tls, CORE_PORT: String(secured.corePort), DATA_DIR: '/nowhere' };
   expect(await run(['account', 'list', '--json'], env)).toEqual({ code: 0, stdout: '[]\n', stderr: '' });
-  const withToken = { ...env, CORE_CERT: '', SERVICE_TOKEN: secured.serviceToken };
+  const withToken = { ...env, CORE_CERT: '', CORE_KEY: '', SERVICE_TOKEN: secured.serviceToken };
   expect((await run(['account', 'list'], withToken)).code).toBe(0);
   expect((await run(['account', 'list'], { ...withToken, SERVICE_TOKEN: 'x' })).code).toBe(1);
   const expired = await authority.issue('billing', -1);
@@ -407,11 +416,15 @@ test('a core with TLS is verified by its certificate, and called with a client c
     code: 1,
     stderr: expect.stringMatching(/^The core rejects the certificate in CORE_CERT/),
   });
-  expect((await run(['account', 'list'], { ...env, CORE_CA: '/nowhere.pem' })).stderr).toBe(
-    "CORE_CA /nowhere.pem can't be read (ENOENT).\n",
-  );
+});
+
+test('a certificate whose key or CA is missing or unreadable is one sentence', async () => {
+  const { certFile, keyFile } = await newAuthority();
+  const env = { CORE_CA: certFile, CORE_CERT: certFile, CORE_KEY: keyFile, SERVICE_TOKEN: '' };
+  const refused = async (given: Record<string, string>) =>
+    (await run(['account', 'list'], { ...env, ...given })).stderr;
+  expect(await refused({ CORE_CA: '/nowhere.pem' })).toBe("CORE_CA /nowhere.pem can't be read (ENOENT).\n");
   for (const missing of ['CORE_KEY', 'CORE_CA'])
-    expect((await run(['account', 'list'], { ...env, [missing]: '' })).stderr).toBe(
-      'CORE_CERT requires CORE_KEY and CORE_CA.\n',
-    );
+    expect(await refused({ [missing]: '' })).toBe('CORE_CERT requires CORE_KEY and CORE_CA.\n');
+  expect(await refused({ CORE_CERT: '', SERVICE_TOKEN: 'x' })).toBe('CORE_KEY requires CORE_CERT.\n');
 });

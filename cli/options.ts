@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { COLOUR } from '../common/codes/colour.ts';
 import { UsageError } from './core.ts';
+import { onOneLine } from './output.ts';
 
 /** Parses a whole number. */
 export function wholeNumber(text: string): number {
@@ -14,6 +15,15 @@ export function atLeastOne(text: string): number {
   const number = wholeNumber(text);
   if (number === 0) throw new InvalidArgumentError('It must be at least 1.');
   return number;
+}
+
+/** Returns a parser of whole numbers in a range. */
+export function wholeNumberFrom(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = wholeNumber(text);
+    if (number < least || number > most) throw new InvalidArgumentError(`It must be from ${least} to ${most}.`);
+    return number;
+  };
 }
 
 /** Parses comma-separated values. `previous`: those of the same option before. */
@@ -55,13 +65,14 @@ export function destructive(command: Command): Command {
 
 /**
  * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script that
- * pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen.
+ * pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen, which may
+ * contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
   if (yes) return;
-  if (!process.stdin.isTTY)
-    throw new UsageError(`${consequence} Add --yes to confirm, as there is no terminal to ask.`);
-  if (!/^y(es)?$/i.test((await ask(`${consequence} Continue? [y/N] `)).trim()))
+  const sentence = onOneLine(consequence);
+  if (!process.stdin.isTTY) throw new UsageError(`${sentence} Add --yes to confirm, as there is no terminal to ask.`);
+  if (!/^y(es)?$/i.test((await ask(`${sentence} Continue? [y/N] `)).trim()))
     throw new UsageError('Nothing was changed.');
 }
 

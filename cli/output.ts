@@ -24,6 +24,11 @@ export function withoutControlCharacters(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, '');
 }
 
+/** Text of customers on one line and without control characters: it must not look like a line of the program. */
+export function onOneLine(text: string): string {
+  return text.replace(/\p{Cc}+/gu, ' ');
+}
+
 /** Prints a record: as JSON, or as `fields`. */
 export function printRecord(json: boolean, record: DisplayRecord): void {
   print(json, record, () => fields(record));
@@ -77,9 +82,8 @@ export function outputWidth(): number {
 /** Spaces between columns. */
 const GAP = 2;
 
-/** A value on one line and without control characters. */
 function cellOf(value: DisplayRecord[string] | undefined): string {
-  return String(value ?? '–').replace(/\p{Cc}+/gu, ' ');
+  return onOneLine(String(value ?? '–'));
 }
 
 /** Pads cells with spaces, so that lines can be cut and searched; wide characters count as two. */

@@ -120,6 +120,7 @@ export async function createProgram(word?: string): Promise<Command> {
   for (const group of program.commands)
     for (const command of group.commands) {
       rejectContradictions(command.option('--json', 'print JSON'));
+      rejectEmptyValues(command);
       const required = command.options.filter(({ mandatory }) => mandatory).map(({ flags }) => flags);
       command.usage([...required, '[options]'].join(' '));
     }
@@ -138,6 +139,17 @@ function rejectContradictions(command: Command): void {
             command.error(`error: option '${setting?.flags}' cannot be used with option '${clearing.flags}'`);
         });
   }
+}
+
+/** Options whose value may be empty: a text that may have been written, and details of a scan. */
+const MAY_BE_EMPTY = ['--text', '--note', '--query', '--visitor'];
+
+/** Rejects `--folder "$FOLDER"` without that variable: it must neither remove something nor count as absent. */
+function rejectEmptyValues(command: Command): void {
+  for (const option of command.options.filter(({ long }) => !MAY_BE_EMPTY.includes(long ?? '')))
+    command.on(`option:${option.name()}`, (value: unknown) => {
+      if (value === '') command.error(`error: option '${option.flags}' must not be empty`);
+    });
 }
 
 /** Executes a command line, the arguments of a process; sets the process's exit code. */

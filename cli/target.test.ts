@@ -207,6 +207,15 @@ test('people are shown tables', async () => {
   expect((await run('preview', '--language', 'de', '--at', '2027-01-01')).stdout).toMatch(/^rule +1 \(German\)$/m);
 });
 
+test('an empty --policy, as of an unset variable in a script, is invalid usage and removes no policy', async () => {
+  await json('set', '--policy', await file({ rules: [{ then: { page: 'gone' } }] }));
+  for (const command of ['set', 'preview']) {
+    const stderr = "error: option '--policy <file>' must not be empty\n(add --help for usage)\n";
+    expect(await run(command, '--policy', '')).toEqual({ code: 2, stdout: '', stderr });
+  }
+  expect(await json('show')).toMatchObject({ version: 2, policy: { rules: [{ then: { page: 'gone' } }] } });
+});
+
 test.each([
   [['set'], 'Give at least one of --target-url, --policy and --no-policy.'],
   [['set', '--policy', '/nowhere/policy.json'], "--policy: /nowhere/policy.json can't be read (ENOENT)."],

@@ -137,7 +137,7 @@ function changing(command: Command): Command {
 async function targetOf({ targetUrl, policy }: TargetOptions): Promise<{ targetUrl?: string; policy?: Policy }> {
   return {
     ...(targetUrl === undefined ? {} : { targetUrl }),
-    ...(policy === undefined ? {} : { policy: policy ? await readPolicyFile(policy) : create(PolicySchema) }),
+    ...(policy === undefined ? {} : { policy: policy === false ? create(PolicySchema) : await readPolicyFile(policy) }),
   };
 }
 
