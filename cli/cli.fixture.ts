@@ -19,7 +19,7 @@ export interface CommandLine {
   unfulfilled<Value>(...args: string[]): Promise<Value>;
 }
 
-export function commandLine(signpost: () => Signpost): CommandLine {
+export function commandLine(signpost: () => Pick<Signpost, 'corePort' | 'serviceToken'>): CommandLine {
   const run: CommandLine['run'] = (args, env = {}) => {
     const { corePort, serviceToken } = signpost();
     const variables = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken, ...env };

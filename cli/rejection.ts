@@ -3,14 +3,30 @@ import type { Command } from 'commander';
 import { readFailure, TEMPORARILY_UNAVAILABLE } from '../common/contract/errors.ts';
 import { givenIds, withOptionName } from './option-names.ts';
 
+const UNKNOWN_OUTCOME = 'the change may have been made; check before you repeat it.';
+
+/** Whether the same call may succeed a moment later, for example once a core has been restarted. */
+export function isTemporary(error: unknown): boolean {
+  const temporary = [Code.Unavailable, Code.DeadlineExceeded];
+  return error instanceof ConnectError && (temporary.includes(error.code) || isLost(error));
+}
+
+/** Whether the connection was closed after the request was sent, or at least a part of it. */
+function isLost({ rawMessage }: ConnectError): boolean {
+  return /\b(ECONNRESET|EPIPE)\b|socket hang up/.test(rawMessage);
+}
+
 /**
  * Describes a failed call of the core to the person at the command line: with the option that was wrong instead of the
  * field or header of the RPC. `command`: the one that was executed.
  */
 export function rejectionSentence(error: unknown, command: Command): string {
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
+  if (error.code === Code.DeadlineExceeded) return `${error.rawMessage}: ${UNKNOWN_OUTCOME}`;
   // Errors of the core itself have details.
   if (error.details.length === 0) {
+    if (isLost(error))
+      return `The connection was closed before an answer arrived: ${UNKNOWN_OUTCOME} If every command ends so, check CORE_HOST, CORE_PORT and CORE_CA.`;
     const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
     return isUnreachable
       ? 'The core does not respond: is it running, and do CORE_HOST and CORE_PORT name it?'

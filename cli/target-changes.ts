@@ -74,7 +74,11 @@ export function targetChangeCommands(target: Command): void {
       const { targets } = await connectCore(process.env, account);
       const sent = requiredField((await targets.changeTargets(request)).change, 'change');
       const completed = await watched(targets, sent, json());
-      const failed = await rowsOf(targets, completed.id, { status: FAILED, limit: Number.POSITIVE_INFINITY }, json());
+      const everything = { status: FAILED, limit: Number.POSITIVE_INFINITY };
+      const failed = await rowsOf(targets, completed.id, everything, json()).catch((error) => {
+        const shows = `target changes --id ${completed.id} --status failed shows the rows that failed.`;
+        throw new OperatorError(`${problemOf(error)} The change is completed: ${shows}`, { cause: error });
+      });
       if (failed.length > 0) exitUnfulfilled();
       printChange(json(), completed, failed, rows);
     });
@@ -123,12 +127,17 @@ async function watched(targets: CoreClients['targets'], sent: TargetChange, json
         if (status === TargetChangeStatus.COMPLETED) return requiredField(change, 'change');
       }
     } catch (error) {
-      if (!(error instanceof ConnectError)) throw error;
-      // Errors of the core itself have details.
-      throw unwatched(error.details.length > 0 ? error.rawMessage : LOST, error);
+      throw unwatched(problemOf(error), error);
     }
     throw unwatched(LOST);
   }).finally(() => process.off('SIGINT', interrupted));
+}
+
+/** Why a call failed; throws an error that is not one of a call. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof ConnectError)) throw error;
+  // Errors of the core itself have details.
+  return error.details.length > 0 ? error.rawMessage : LOST;
 }
 
 async function rowsOf(

@@ -5,6 +5,7 @@ import { timeJson } from '../common/contract/code-json.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName, nameOf, namesOf } from '../common/contract/names.ts';
 import { SHOWN_ATTEMPTS } from '../common/contract/ranges.ts';
 import { requiredField } from '../common/contract/required-field.ts';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import type { Delivery, Endpoint } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import type { CoreClients } from './clients.ts';
 import { connectCore, UsageError } from './core.ts';
@@ -111,10 +112,10 @@ export function webhookCommands(webhook: Command): void {
   });
 
   endpointCommand('test', 'send a test event to an endpoint, and wait for the response').action(
-    async ({ account, id }: EndpointOptions) => {
+    async ({ account, id }: EndpointOptions, command: Command) => {
       const { webhooks } = await connectCore(process.env, account);
       const sent = requiredField((await webhooks.sendTestEvent({ id })).delivery, 'delivery');
-      const delivery = await attempted(webhooks, sent, json());
+      const delivery = await attempted(webhooks, sent, command, json());
       print(json(), deliveryJson(delivery), () => fields(deliveryRow(delivery)));
     },
   );
@@ -148,11 +149,11 @@ export function webhookCommands(webhook: Command): void {
       'resend failed deliveries created since then, such as 2026-11-20T09:00:00Z; requires --id',
       time,
     )
-    .action(async ({ account, id, delivery, since }: ResendOptions) => {
+    .action(async ({ account, id, delivery, since }: ResendOptions, command: Command) => {
       const { webhooks } = await connectCore(process.env, account);
       if (delivery !== undefined) {
         const sent = requiredField((await webhooks.resendDelivery({ id: delivery })).delivery, 'delivery');
-        const again = await attempted(webhooks, sent, json());
+        const again = await attempted(webhooks, sent, command, json());
         print(json(), [deliveryJson(again)], () => fields(deliveryRow(again)));
       } else if (id !== undefined && since !== undefined) {
         let deliveries = 0;
@@ -176,16 +177,35 @@ export function webhookCommands(webhook: Command): void {
 }
 
 /**
- * Waits for the response to a delivery that was sent just now. Unless the endpoint accepts it, the command is unfulfilled.
+ * Waits for the response to a delivery that was sent just now, also while the core is unavailable. Unless the endpoint
+ * accepts the delivery, the command is unfulfilled.
  */
-async function attempted(webhooks: CoreClients['webhooks'], sent: Delivery, json: boolean): Promise<Delivery> {
+async function attempted(
+  webhooks: CoreClients['webhooks'],
+  sent: Delivery,
+  command: Command,
+  json: boolean,
+): Promise<Delivery> {
+  const known = sent.attempts.at(-1)?.at;
+  const shows = `webhook deliveries --id ${sent.endpointId} shows it.`;
+  /** Why the core did not say at the last time of asking what became of the delivery. */
+  let problem: string | undefined;
   const delivery = await withProgress({ json, what: 'Waiting for the response' }, async () => {
-    const known = sent.attempts.at(-1)?.at;
-    for (const deadline = Date.now() + MAX_WAIT_MS; Date.now() < deadline; await setTimeout(POLL_MS)) {
-      const { delivery, attempts } = await webhooks.listAttempts({ deliveryId: sent.id, limit: 1 });
-      const latest = attempts[0]?.at;
-      if (latest && (!known || timestampDate(latest) > timestampDate(known)))
-        return requiredField(delivery, 'delivery');
+    const deadline = Date.now() + MAX_WAIT_MS;
+    for (; Date.now() < deadline; await setTimeout(POLL_MS)) {
+      try {
+        const request = { deliveryId: sent.id, limit: 1 };
+        const timeoutMs = Math.max(1_000, deadline - Date.now());
+        const { delivery, attempts } = await webhooks.listAttempts(request, { timeoutMs });
+        problem = undefined;
+        const latest = attempts[0]?.at;
+        if (latest && (!known || timestampDate(latest) > timestampDate(known)))
+          return requiredField(delivery, 'delivery');
+      } catch (error) {
+        const { isTemporary, rejectionSentence } = await import('./rejection.ts');
+        problem = rejectionSentence(error, command);
+        if (!isTemporary(error)) throw new OperatorError(`${problem} The delivery ${sent.id} was queued; ${shows}`);
+      }
     }
     return sent;
   });
@@ -193,7 +213,9 @@ async function attempted(webhooks: CoreClients['webhooks'], sent: Delivery, json
   if (delivery === sent) {
     exitUnfulfilled();
     console.error(
-      'The delivery is still waiting; webhook deliveries shows it. Is a core with the role worker running?',
+      problem === undefined
+        ? `The delivery ${sent.id} is still waiting; ${shows} Is a core with the role worker running?`
+        : `The delivery ${sent.id} was queued, but its response can't be read; ${shows} ${problem}`,
     );
   } else if (last === undefined || last.status < 200 || last.status > 299) {
     exitUnfulfilled();

@@ -9,6 +9,9 @@ export const MAX_BATCH_ROWS = 25_000;
 /** The maximum size of a message with rows, in bytes. Source: docs/internal-callers.md, "Limits". */
 export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
 
+/** The maximum timeout that a caller of the core can request, in ms. */
+export const MAX_TIMEOUT_MS = 10 * 60_000;
+
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 

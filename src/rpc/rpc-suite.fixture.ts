@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
+import { MAX_TIMEOUT_MS } from '../../common/contract/limits.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { AnalyticsService } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
@@ -12,7 +13,6 @@ import { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.t
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
 import { type Serving, TARGET } from './serve.fixture.ts';
-import { MAX_TIMEOUT_MS } from './timeouts.ts';
 
 /** Sends an API key or a token, and other headers. */
 export const bearer =

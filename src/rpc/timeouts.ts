@@ -1,9 +1,7 @@
 import { type ConnectError, type ContextValues, createContextKey } from '@connectrpc/connect';
 import { failure } from '../../common/contract/errors.ts';
+import { MAX_TIMEOUT_MS } from '../../common/contract/limits.ts';
 import type { Gate } from './server-options.ts';
-
-/** Maximum timeout that a caller can request, in ms. */
-export const MAX_TIMEOUT_MS = 10 * 60_000;
 
 /** The units of `grpc-timeout`, in ms. Source: gRPC over HTTP/2, Requests. */
 const UNITS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 };
