@@ -33,7 +33,7 @@ export function batchCommands(batch: Command): void {
       const path = resolve(out);
       const { pending = 0, created = 0 } = found?.counts ?? {};
       let images = 0;
-      await withProgress({ json: json(), what: 'Exporting images' }, async (update) => {
+      const isPrinted = await withProgress({ json: json(), what: 'Exporting images' }, async (update) => {
         async function* received() {
           for await (const answer of batches.exportBatch({ id, format: FORMATS[format] })) {
             images = answer.images;
@@ -41,13 +41,13 @@ export function batchCommands(batch: Command): void {
             yield answer.chunk;
           }
         }
-        await writeOutFile(path, received());
+        return writeOutFile(path, received());
       });
       if (pending > 0) {
         exitUnfulfilled();
         const rows = pending === 1 ? '1 row of the batch is' : `${pending} rows of the batch are`;
         console.error(`${rows} still pending; export it again later.`);
       }
-      printRecord(json(), { path, images });
+      if (isPrinted) printRecord(json(), { path, images });
     });
 }

@@ -1,13 +1,18 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { Resvg } from '@resvg/resvg-js';
 import jsqr from 'jsqr';
 import { PNG } from 'pngjs';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../common/contract/code-json.ts';
+import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { afterFile } from '../test/harness/after-file.ts';
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
@@ -85,6 +90,51 @@ test('a named pipe is written to, and a symbolic link still leads to its file', 
   await json(...image(code.id, '--out', link));
   expect((await lstat(link)).isSymbolicLink()).toBe(true);
   expect((await readFile(file)).subarray(1, 4).toString()).toBe('PNG');
+});
+
+test('an image on standard output is followed by nothing', async () => {
+  const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
+  const [path, link] = [join(folder, 'piped.png'), join(folder, 'stdout')];
+  await symlink('/dev/stdout', link);
+  for (const out of ['/dev/stdout', link]) {
+    const command = `"$0" cli/main.ts ${image(code.id, '--out', out).join(' ')} | cat > '${path}'`;
+    await promisify(execFile)('bash', ['-c', command, process.execPath], { env });
+    // The last chunk of a PNG, with its checksum.
+    expect((await readFile(path)).subarray(-8).toString('hex')).toBe('49454e44ae426082');
+  }
+});
+
+test.each(['SIGINT', 'SIGTERM'] as const)('a file that %s interrupts leaves nothing behind', async (signal) => {
+  const place = await mkdtemp(join(folder, 'interrupted-'));
+  const path = join(place, 'codes.zip');
+  const others = `${path}.part`;
+  await writeFile(others, 'of another program');
+  const { promise: began, resolve: begin } = Promise.withResolvers<void>();
+  const core = createServer(
+    connectNodeAdapter({
+      routes: ({ service }) =>
+        service(BatchesService, {
+          getBatch: () => ({ batch: {} }),
+          async *exportBatch(_, { signal }) {
+            yield { chunk: Buffer.alloc(100_000) };
+            begin();
+            await once(signal, 'abort');
+          },
+        }),
+    }),
+  );
+  await once(core.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void core.close());
+  const { port } = core.address() as AddressInfo;
+  const env = { ...process.env, CORE_PORT: String(port), SERVICE_TOKEN: 'x' };
+  const args = ['batch', 'export', '--account', 'acct_1', '--id', 'batch_1', '--out', path];
+  const exporting = spawn(process.execPath, ['cli/main.ts', ...args], { env });
+  await began;
+  await expect.poll(() => readdir(place)).toHaveLength(2);
+  exporting.kill(signal);
+  expect(await once(exporting, 'close')).toEqual([null, signal]);
+  expect(await readdir(place)).toEqual(['codes.zip.part']);
+  expect(await readFile(others, 'utf8')).toBe('of another program');
 });
 
 test('a drawing without colours is for a dark terminal, or for the one that COLORFGBG states', async () => {

@@ -43,8 +43,7 @@ export function codeImageCommand(code: Command): void {
       const { images } = await connectCore(process.env, account);
       const request = { id, format: FORMATS[used], ...(size === undefined ? {} : { size }) };
       const { content } = await images.renderImage(request);
-      await writeOutFile(path, [content]);
-      printRecord(json(), { path });
+      if (await writeOutFile(path, [content])) printRecord(json(), { path });
     },
   );
 }

@@ -38,6 +38,20 @@ test.each([
   expect(await offered(line)).toEqual(expected);
 });
 
+test('the lines that the help gives for ~/.bashrc work in every folder', async () => {
+  const { stdout } = await run(process.execPath, ['cli/main.ts', 'completion', '--help']);
+  const lines = stdout.split('\n').filter((line) => /^ {2}(signpost\(\)|source) /.test(line));
+  expect(lines).toHaveLength(2);
+  const { DATA_DIR: _, SERVICE_TOKEN: __, ...env } = process.env;
+  const shell = (command: string, more: Record<string, string> = {}) =>
+    run('bash', ['-c', `${lines.join('\n')}\n${command}`], { cwd: '/', env: { ...env, CORE_PORT: '1', ...more } });
+  expect((await shell('complete -p signpost')).stdout).toContain('_signpost signpost');
+  expect((await shell('signpost account list 2>&1; true', { DATA_DIR: '/nowhere' })).stdout).toContain('/nowhere/');
+  const { stdout: failed } = await shell('signpost account list 2>&1; true');
+  // With the token of a local run in this folder, or without one.
+  expect(failed).toMatch(new RegExp(`no ${process.cwd()}/\\.signpost/service-token|^The core does not respond`));
+});
+
 test('zsh uses bash’s completion, fish has its own with descriptions', async () => {
   expect(await script('zsh')).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n_signpost\(\) \{/);
   const fish = await script('fish');

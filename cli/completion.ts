@@ -1,4 +1,8 @@
+import { join } from 'node:path';
 import { Argument, type Command } from 'commander';
+
+/** The folder of Signpost. */
+const HOME = join(import.meta.dirname, '..');
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -11,10 +15,14 @@ export function completionCommand(program: Command): void {
     .addHelpText(
       'after',
       `
-It completes a command called signpost, so give it that name first, in the folder of Signpost:
-  $ alias signpost="$PWD/node_modules/.bin/node $PWD/cli/main.ts"
-  $ source <(signpost completion bash)         # in ~/.bashrc; zsh in ~/.zshrc
-  $ signpost completion fish | source          # in ~/.config/fish/config.fish`,
+It completes a command called signpost, so define that first. In ~/.bashrc, or with zsh instead of bash in ~/.zshrc:
+  signpost() { DATA_DIR="\${DATA_DIR:-${HOME}/.signpost}" "${HOME}/node_modules/.bin/node" "${HOME}/cli/main.ts" "$@"; }
+  source <(signpost completion bash)
+
+In ~/.config/fish/config.fish:
+  set -q DATA_DIR; or set -gx DATA_DIR "${HOME}/.signpost"
+  function signpost; "${HOME}/node_modules/.bin/node" "${HOME}/cli/main.ts" $argv; end
+  signpost completion fish | source`,
     )
     .action((shell: (typeof SHELLS)[number]) => {
       console.log(shell === 'fish' ? fish(program) : bash(program, shell === 'zsh'));
