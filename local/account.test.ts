@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -25,4 +27,17 @@ test('the local account is known although its key was rotated or has used up a l
   // As with another Postgres.
   await writeFile(join(dataDir, 'account'), 'acct_01m89y406yeyjahmp1c0d27s10');
   expect((await localAccount(settings, signpost)).id).not.toBe(id);
+});
+
+test('a core that does not answer holds up no stop', async () => {
+  const core = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void core.close());
+  await once(core, 'listening');
+  const dataDir = await mkdtemp(join(tmpdir(), 'signpost-account-'));
+  onTestFinished(() => rm(dataDir, { recursive: true }));
+  const { port: corePort } = core.address() as AddressInfo;
+  const stop = new AbortController();
+  const account = localAccount({ dataDir, sample: false }, { corePort, serviceToken: 'x', signal: stop.signal });
+  core.once('connection', () => stop.abort());
+  await expect(account).rejects.toThrow('[canceled]');
 });

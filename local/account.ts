@@ -45,7 +45,7 @@ export async function localAccount(
 
 /** The account of a key, without metering the call; undefined if the key is invalid. */
 async function accountOf(apiKey: string, core: LocalCore, idPath: string): Promise<LocalAccount | undefined> {
-  const transport = localTransport(core.corePort, { authorization: `Bearer ${apiKey}` });
+  const transport = localTransport(core, { authorization: `Bearer ${apiKey}` });
   const method = 'signpost.taxonomy.v1.TaxonomyService/ListFolders';
   try {
     const { accountId: id } = await createClient(AdmissionService, transport).authenticate({ method });

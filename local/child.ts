@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, readFile } from 'node:fs/promises';
-import { relative, resolve } from 'node:path';
+import { open } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { tail } from './log-tail.ts';
 
 /** A program to start. */
 export interface ChildOptions {
@@ -32,8 +33,6 @@ const COMPILE_CACHE = resolve(PROJECT, 'node_modules/.cache/compiled');
 
 /** Includes the time for the first core to migrate a new database. */
 const READY_WITHIN_MS = 60_000;
-
-const TAIL_LINES = 8;
 
 /**
  * Starts a program and waits for its message `{ type: 'ready' }`. Rejects with an `OperatorError` if it exits before, and
@@ -89,17 +88,4 @@ export async function startChild(options: ChildOptions, signal?: AbortSignal): P
     signal?.removeEventListener('abort', abort);
   }
   return { pid, ended, stop };
-}
-
-/** The last lines that a process appended to a log after its first `from` bytes. */
-async function tail(log: string, from: number): Promise<string> {
-  const path = relative(process.cwd(), log);
-  let written: string;
-  try {
-    written = (await readFile(log)).subarray(from).toString().trimEnd();
-  } catch {
-    return `What it wrote to ${path} can't be read.`;
-  }
-  if (written === '') return `It wrote nothing to ${path}.`;
-  return `The end of ${path}:\n${written.split('\n').slice(-TAIL_LINES).join('\n')}`;
 }

@@ -7,19 +7,24 @@ import { LOOPBACK } from './free-port.ts';
 export interface LocalCore {
   readonly corePort: number;
   readonly serviceToken: string;
+  /** Ends calls that are in progress. */
+  readonly signal?: AbortSignal;
 }
 
 /** Calls a core on this machine, with these headers. */
-export function localTransport(corePort: number, headers: Readonly<Record<string, string>>): Transport {
-  return coreTransport({ baseUrl: `http://${LOOPBACK}:${corePort}`, headers });
+export function localTransport(
+  { corePort, signal }: Pick<LocalCore, 'corePort' | 'signal'>,
+  headers: Readonly<Record<string, string>>,
+): Transport {
+  return coreTransport({ baseUrl: `http://${LOOPBACK}:${corePort}`, headers, signal });
 }
 
 /** The core's service of accounts. `account`: the account to act for, `acct_…`. */
-export function accountsOf({ corePort, serviceToken }: LocalCore, account?: string): Client<typeof AccountsService> {
+export function accountsOf(core: LocalCore, account?: string): Client<typeof AccountsService> {
   const headers = {
-    authorization: `Bearer ${serviceToken}`,
+    authorization: `Bearer ${core.serviceToken}`,
     'signpost-actor': 'npm start',
     ...(account !== undefined && { 'signpost-account': account }),
   };
-  return createClient(AccountsService, localTransport(corePort, headers));
+  return createClient(AccountsService, localTransport(core, headers));
 }

@@ -13,7 +13,12 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export async function startDatabase({ databaseUrl, dataDir }: Settings): Promise<LocalPostgres> {
   if (databaseUrl === undefined) return startPostgres({ folder: join(dataDir, 'postgres') });
   await expectReachable(databaseUrl);
-  return { url: databaseUrl, gatewayUrl: databaseUrl, stop: async () => undefined };
+  return {
+    url: databaseUrl,
+    gatewayUrl: databaseUrl,
+    ended: () => new Promise(() => undefined),
+    stop: async () => undefined,
+  };
 }
 
 async function expectReachable(url: string): Promise<void> {

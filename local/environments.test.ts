@@ -23,3 +23,14 @@ test('the gateway gets no secret of the cores or the dashboard', () => {
   expect(worker.FORMER_SECRET_KEY).toBe(secret);
   expect(dashboard(8090).OIDC_CLIENT_SECRET).toBe(secret);
 });
+
+test('cores listen on this machine only, and the dashboard sends its token to no other one', () => {
+  const given = { LISTEN_HOST: '192.0.2.1', CORE_HOST: 'core.example' };
+  const database = { url: 'postgres://core@localhost/signpost', gatewayUrl: 'postgres://gateway@localhost/signpost' };
+  const secrets = { serviceToken: 'a', secretKey: 'b' };
+  const { core, rpc, worker, gateway, dashboard } = environmentsOf(given, readSettings({}), database, secrets);
+  for (const { LISTEN_HOST, CORE_HOST } of [core, rpc, worker])
+    expect([LISTEN_HOST, CORE_HOST]).toEqual(['127.0.0.1', '127.0.0.1']);
+  for (const { LISTEN_HOST, CORE_HOST } of [gateway, dashboard(8090)])
+    expect([LISTEN_HOST, CORE_HOST]).toEqual(['192.0.2.1', '127.0.0.1']);
+});

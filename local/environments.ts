@@ -41,6 +41,7 @@ export function environmentsOf(
     TLS_KEY: undefined,
     TLS_CLIENT_CA: undefined,
     CORE_CA: undefined,
+    CORE_HOST: LOOPBACK,
   };
   const core = {
     ...shared,
@@ -48,6 +49,7 @@ export function environmentsOf(
     DATABASE_URL: database.url,
     SERVICE_TOKEN: secrets.serviceToken,
     SECRET_KEY: secrets.secretKey,
+    LISTEN_HOST: LOOPBACK,
   };
   const metricsPort = Number(given.METRICS_PORT || Number.NaN);
   /** `METRICS_PORT` of the nth process: consecutive ports. */
@@ -77,6 +79,7 @@ export function environmentsOf(
       ...core,
       ...metricsOf(3),
       DASHBOARD_PORT: String(dashboardPort),
+      LISTEN_HOST: given.LISTEN_HOST,
       DATABASE_URL: undefined,
     }),
   };

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** The host that all processes of a local run listen on. */
+/** The host that all processes of a local run listen on, except for those that `LISTEN_HOST` is for. */
 export const LOOPBACK = '127.0.0.1';
 
 /**
@@ -20,8 +20,8 @@ export async function freePort(): Promise<number> {
 }
 
 /** Whether a server could listen on the port now. */
-export async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, LOOPBACK);
+export async function isFree(port: number, host = LOOPBACK): Promise<boolean> {
+  const server = createServer().listen(port, host);
   try {
     await once(server, 'listening');
   } catch {

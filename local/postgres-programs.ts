@@ -95,6 +95,10 @@ async function unprivileged({ uid, gid }: User, folder: string, program: string)
   );
 }
 
+function advice(command: string): string {
+  return command === 'setpriv' ? ' Install util-linux, run as another user than root, or set DATABASE_URL.' : '';
+}
+
 /**
  * Runs a command and waits for its end, in a separate session, which Ctrl-C in the terminal does not reach, because
  * Postgres has to stop last.
@@ -104,6 +108,10 @@ async function execute([command = '', ...args]: readonly string[]): Promise<Prog
   const child: ChildProcess = spawn(command, args, { detached: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text) => (output += text));
-  const [code] = await once(child, 'close');
+  const [code] = await once(child, 'close').catch((error: NodeJS.ErrnoException) => {
+    throw new OperatorError(`Postgres needs ${command}, which can't be run (${error.code}).${advice(command)}`, {
+      cause: error,
+    });
+  });
   return { code: code ?? -1, output };
 }

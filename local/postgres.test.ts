@@ -1,9 +1,12 @@
-import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import { OperatorError } from '../common/runtime/operator-error.ts';
 import { LOOPBACK } from './free-port.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
 
@@ -74,6 +77,43 @@ test('if its port is in use it listens on another one', async () => {
   const second = await start(folder);
   expect(new URL(second.url).port).not.toBe(new URL(first.url).port);
   expect(await query(second.url, 'select 1')).toEqual([1]);
+});
+
+async function pidIn(folder: string): Promise<number> {
+  return Number((await readFile(join(folder, 'data/postmaster.pid'), 'utf8')).split('\n')[0]);
+}
+
+test('a Postgres that dies says so, with the end of its log', async () => {
+  const folder = await closedFolder();
+  const postgres = await start(folder);
+  const ended = postgres.ended();
+  process.kill(await pidIn(folder), 'SIGKILL');
+  expect(await ended).toMatch(/^Postgres ended\. The end of .*postgres\.log:\n.*database system is ready/s);
+});
+
+test('a postmaster.pid with the id of another program is a sentence that names the file', async () => {
+  const folder = await closedFolder();
+  const stopped = await start(folder);
+  await stopped.stop();
+  const { uid, gid } = await stat(join(folder, 'data'));
+  const other = spawn('sleep', ['60'], { uid, gid });
+  cleanups.push(() => other.kill());
+  const file = join(folder, 'data/postmaster.pid');
+  await writeFile(file, `${other.pid}\n${join(folder, 'data')}\n`);
+  await chown(file, uid, gid);
+  await expect(start(folder)).rejects.toThrow(
+    `Postgres can't be started: ${file} names process ${other.pid}, which does`,
+  );
+  await rm(file);
+  await start(folder);
+});
+
+test.runIf(existsSync('/dev/full'))('a full disk is a sentence that names the file', async () => {
+  const folder = await closedFolder();
+  await (await start(folder)).stop();
+  const path = join(folder, 'data/postgresql.conf');
+  await symlink('/dev/full', `${path}.new`);
+  await expect(start(folder)).rejects.toThrow(new OperatorError(`${path} can't be written: ENOSPC.`));
 });
 
 test('it listens on the loopback interface only, requires passwords, and the core is not a superuser', async () => {

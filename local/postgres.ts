@@ -1,8 +1,10 @@
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
+import { pause } from '../common/runtime/pause.ts';
 import { GATEWAY_ROLE } from '../src/db/gateway-role.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
+import { tail } from './log-tail.ts';
 import { findPostgres, type PostgresPrograms, type ProgramResult } from './postgres-programs.ts';
 import { addressOf, createRoles, OWNER, SUPERUSER } from './postgres-roles.ts';
 import { replaceFile } from './replace-file.ts';
@@ -21,6 +23,11 @@ export interface LocalPostgres {
   readonly url: string;
   /** The URL of the same database for gateways. */
   readonly gatewayUrl: string;
+  /**
+   * Resolves when Postgres has ended without `stop`, with a message; never for a Postgres elsewhere. It looks every second,
+   * from the call on.
+   */
+  ended(): Promise<string>;
   /** Stops it and all connections; resolves when no process is left running. */
   stop(): Promise<void>;
 }
@@ -40,6 +47,9 @@ const DEFAULT_SETTINGS = {
 /** Crash recovery and the shutdown checkpoint may take as long as the disk needs: here up to ten minutes. */
 const WAIT_OPTIONS = ['--wait', '--timeout=600', '--silent'];
 
+/** How often to look whether Postgres still runs. */
+const WATCH_MS = 1_000;
+
 /** The number of attempts to start if another process takes the free port first. */
 const ATTEMPTS = 3;
 
@@ -56,13 +66,26 @@ export async function startPostgres({ folder, settings = {} }: PostgresOptions):
   await programs.adopt(passwordFile);
   const config = { ...DEFAULT_SETTINGS, ...settings };
   if ((await configuredPort(data)) === undefined) await initialise(programs, data, passwordFile, config);
+  const log = join(folder, 'postgres.log');
+  const before = await stat(log).catch(() => undefined);
   const port = (await runningPort(programs, data)) ?? (await start(programs, folder, config));
   const server = { port, secret };
   await createRoles(server);
+  const stopping = new AbortController();
   return {
     url: addressOf(server, OWNER, OWNER),
     gatewayUrl: addressOf(server, GATEWAY_ROLE, OWNER),
-    stop: () => stop(programs, data),
+    async ended() {
+      // pg_ctl is the parent of the process. Whether its port is free needs no connection, nor its process id, which another
+      // process may have by now.
+      while (!stopping.signal.aborted && !(await isFree(port))) await pause(WATCH_MS, stopping.signal);
+      if (stopping.signal.aborted) return new Promise(() => undefined);
+      return `Postgres ended. ${await tail(log, before?.size ?? 0)}`;
+    },
+    stop() {
+      stopping.abort();
+      return stop(programs, data);
+    },
   };
 }
 
@@ -88,7 +111,14 @@ async function initialise(
 /** The port of a Postgres that is still running on this data. */
 async function runningPort(programs: PostgresPrograms, data: string): Promise<number | undefined> {
   const status = await programs.run('pg_ctl', ['status', `--pgdata=${data}`]);
-  return status.code === 0 ? await configuredPort(data) : undefined;
+  if (status.code !== 0) return undefined;
+  const port = await configuredPort(data);
+  if (port === undefined || !(await isFree(port))) return port;
+  const file = join(data, 'postmaster.pid');
+  const [pid] = (await readFile(file, 'utf8')).split('\n');
+  throw new OperatorError(
+    `Postgres can't be started: ${file} names process ${pid}, which does not listen on port ${port}. If it is another program, delete the file; if it is a Postgres that ends, wait for that.`,
+  );
 }
 
 async function start(

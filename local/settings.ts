@@ -18,6 +18,8 @@ export interface Settings {
   readonly grpcPort: number;
   /** The dashboard. `DASHBOARD_PORT`, default 8090; undefined without a dashboard: `DASHBOARD=false`. */
   readonly dashboardPort: number | undefined;
+  /** The host that gateway and dashboard listen on; cores listen on the loopback interface only. `LISTEN_HOST`. */
+  readonly listenHost: string;
   /** The start of scan URLs. `PUBLIC_URL`, default `http://localhost:$PORT`. */
   readonly publicUrl: string;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
@@ -37,6 +39,7 @@ const VARIABLES = {
   DASHBOARD: { type: flag(true) },
   DASHBOARD_PORT: { type: knownPort(DASHBOARD_VARIABLES.DASHBOARD_PORT.type) },
   METRICS_PORT: { type: firstMetricsPort(TELEMETRY_VARIABLES.METRICS_PORT.type) },
+  LISTEN_HOST: GATEWAY_VARIABLES.LISTEN_HOST,
   PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL,
   DATABASE_URL: { type: optionalText('a Postgres address') },
   SAMPLE: { type: flag(true) },
@@ -52,6 +55,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     corePort: values.CORE_PORT,
     grpcPort: values.GRPC_PORT,
     dashboardPort: values.DASHBOARD ? values.DASHBOARD_PORT : undefined,
+    listenHost: values.LISTEN_HOST,
     publicUrl: values.PUBLIC_URL ?? `http://localhost:${values.PORT}`,
     databaseUrl: values.DATABASE_URL,
     sample: values.SAMPLE,

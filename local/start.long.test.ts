@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { access, mkdtemp, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -203,6 +203,30 @@ describe('npm start', () => {
     },
   );
 
+  test('when Postgres dies, says so, stops everything and exits 1', async () => {
+    const place = await isolatedEnvironment();
+    const run = startLocally(place);
+    await run.ready;
+    const file = await readFile(join(place.DATA_DIR, 'postgres/data/postmaster.pid'), 'utf8');
+    process.kill(Number(file.split('\n')[0]), 'SIGKILL');
+    const { code, stderr } = await run.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^Postgres ended\. The end of .*postgres\.log:\n/);
+    await expectNothingLeft(place);
+  });
+
+  test.runIf(process.platform === 'linux')('serves on LISTEN_HOST, with cores on this machine only', async () => {
+    const place = await isolatedEnvironment();
+    const SERVICE_TOKEN = 'c2VydmljZS10b2tlbi1vZi1hbi1vcGVyYXRvcg0123456=';
+    const run = startLocally({ ...place, LISTEN_HOST: '127.0.0.2', CORE_HOST: '192.0.2.1', SERVICE_TOKEN });
+    const printed = await run.prints('another one (with the SERVICE_TOKEN of this run)');
+    expect((await fetch(`http://127.0.0.2:${place.PORT}/healthz`)).status).toBe(200);
+    expect(await Promise.all([answers(Number(place.PORT)), answers(Number(place.CORE_PORT))])).toEqual([false, true]);
+    const [, command = ''] = /^ +(.*npm run signpost -- dashboard link .*)$/m.exec(printed) ?? [];
+    expect(command).toContain('CORE_HOST=127.0.0.1 ');
+    expect(await endedBy(run, 'SIGINT')).toBe(0);
+  });
+
   test('does not prevent the next start after it was killed', async () => {
     const place = await isolatedEnvironment();
     const killed = startLocally(place);
@@ -254,6 +278,22 @@ describe('npm start says in one sentence', () => {
     const place = await isolatedEnvironment();
     await writeFile(place.DATA_DIR, 'a file in the way');
     await expectSentence(place, `DATA_DIR (${place.DATA_DIR}) can't be written to: EEXIST.`);
+  });
+
+  test('that LISTEN_HOST is not an address of this machine', async () => {
+    const place = await isolatedEnvironment();
+    await expectSentence({ ...place, LISTEN_HOST: '192.0.2.1' }, 'LISTEN_HOST is not an address of this machine.');
+  });
+
+  test.runIf(process.getuid?.() === 0)('that setpriv is missing', async () => {
+    const place = await isolatedEnvironment();
+    const PATH = dirname(place.DATA_DIR);
+    await symlink(process.execPath, join(PATH, 'node'));
+    await symlink('/usr/bin/id', join(PATH, 'id'));
+    await expectSentence(
+      { ...place, PATH, DASHBOARD: 'false' },
+      "Postgres needs setpriv, which can't be run (ENOENT). Install util-linux, run as another user than root, or set DATABASE_URL.",
+    );
   });
 
   test('that another Signpost uses DATA_DIR', async () => {

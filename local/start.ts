@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { ConnectError } from '@connectrpc/connect';
 import { dashboardUrl } from '../cli/sign-in-url.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -12,7 +13,7 @@ import { type Child, type ChildOptions, startChild } from './child.ts';
 import { lockDataDir } from './data-dir.ts';
 import { startDatabase } from './database.ts';
 import { environmentsOf } from './environments.ts';
-import { isFree } from './free-port.ts';
+import { isFree, LOOPBACK } from './free-port.ts';
 import { type Interruption, listenForInterruption } from './interruption.ts';
 import { addSample } from './sample/add.ts';
 import { readOrCreateSecret } from './secret-file.ts';
@@ -56,8 +57,11 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
   const children = [core, ...others.map(started)];
   // Any of several tokens is accepted by the core.
   const [token = ''] = serviceToken.split(',');
-  const localCore = { corePort: settings.corePort, serviceToken: token };
-  const account = await localAccount(settings, localCore);
+  const localCore = { corePort: settings.corePort, serviceToken: token, signal: stop };
+  const account = await localAccount(settings, localCore).catch((error) => {
+    stop.throwIfAborted();
+    throw error;
+  });
   stop.throwIfAborted();
   console.log(welcome(settings, account.apiKey));
   const sample = addSample({ dataDir, account: account.id, env: environments.core, signal }).catch(console.error);
@@ -73,14 +77,14 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
       env: environments.dashboard(port),
     });
     const url = dashboardUrl({ ...given, DASHBOARD_PORT: String(port) });
-    console.log(await signInText(settings, localCore, account.id, url));
+    console.log(await signInText(settings, localCore, account.id, url, given));
     return ended;
   };
   const interrupted = new Promise<void>((resolve) => {
     if (stop.aborted) resolve();
     stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  const ends = [interrupted, ...children.map(({ ended }) => ended)];
+  const ends = [interrupted, database.ended(), ...children.map(({ ended }) => ended)];
   const failure = await Promise.race(dashboardPort === undefined ? ends : [...ends, runDashboard(dashboardPort)]);
   if (failure !== undefined) throw new OperatorError(failure);
 }
@@ -91,13 +95,25 @@ function started(child: PromiseSettledResult<Child>): Child {
   return child.value;
 }
 
-async function expectFreePorts({ port, corePort, grpcPort, dashboardPort }: Settings): Promise<void> {
-  const ports = { PORT: port, CORE_PORT: corePort, GRPC_PORT: grpcPort, DASHBOARD_PORT: dashboardPort };
-  for (const [name, wanted] of Object.entries(ports)) {
-    if (wanted !== undefined && !(await isFree(wanted))) {
+async function expectFreePorts(settings: Settings): Promise<void> {
+  const { port, corePort, grpcPort, dashboardPort, listenHost } = settings;
+  if (!(await isFree(0, listenHost))) throw new OperatorError('LISTEN_HOST is not an address of this machine.');
+  const ports = [
+    ['PORT', port, listenHost],
+    ['CORE_PORT', corePort, LOOPBACK],
+    ['GRPC_PORT', grpcPort, LOOPBACK],
+    ['DASHBOARD_PORT', dashboardPort, listenHost],
+  ] as const;
+  for (const [name, wanted, host] of ports) {
+    if (wanted !== undefined && !(await isFree(wanted, host))) {
       throw new OperatorError(`Port ${wanted} is in use or not allowed: set ${name} to another one.`);
     }
   }
+}
+
+/** The sentence for a call of a core that failed; cores log the reason. */
+function callSentence(error: unknown): string | undefined {
+  return error instanceof ConnectError ? `A call of the core failed: ${error.message}` : undefined;
 }
 
 async function stopChild(child: Child, force: AbortSignal): Promise<void> {
@@ -120,6 +136,6 @@ try {
   await run(env, readSettings(env), interruption);
 } catch (error) {
   const isRequested = interruption.stop.aborted && error === interruption.stop.reason;
-  if (!isRequested) reportFatalError(error);
+  if (!isRequested) reportFatalError(error, { sentenceOf: callSentence });
 }
 process.exit(interruption.force.aborted ? 130 : process.exitCode);

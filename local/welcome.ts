@@ -1,5 +1,6 @@
-import { relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import type { LocalCore } from './core.ts';
+import { LOOPBACK } from './free-port.ts';
 import { session } from './session.ts';
 import type { Settings } from './settings.ts';
 import { createSignInLink, OWNER } from './sign-in-link.ts';
@@ -17,31 +18,41 @@ Signpost is running; Ctrl-C stops it.
   API reference        http://localhost:${port}/docs
   core, Connect        http://localhost:${corePort}
   core, gRPC           localhost:${grpcPort}
-  logs                 ${relative(process.cwd(), dataDir)}/logs
+  logs                 ${relative(process.cwd(), join(dataDir, 'logs'))}
   API key              ${apiKey ?? 'no longer valid: put the new one into the file api-key in DATA_DIR'}
 ${apiKey === undefined ? '' : `\n${session(`http://localhost:${port}`, apiKey)}`}`;
 }
 
-/** The message once the dashboard is ready at `url`, with a new sign-in link. `account`: `acct_…`. */
+/** The message once the dashboard is ready at `url`, with a new sign-in link. `account`: `acct_…`; `given`: the environment. */
 export async function signInText(
   { dataDir }: Settings,
   core: LocalCore,
   account: string | undefined,
   url: URL,
+  given: NodeJS.ProcessEnv,
 ): Promise<string> {
   const variables = [
-    dataDir !== resolve('.signpost') && `DATA_DIR=${relative(process.cwd(), dataDir)} `,
+    dataDir !== resolve('.signpost') && `DATA_DIR=${quoted(relative(process.cwd(), dataDir) || '.')} `,
+    // In the same shell it would get the token.
+    given.CORE_HOST && `CORE_HOST=${LOOPBACK} `,
     core.corePort !== 8081 && `CORE_PORT=${core.corePort} `,
     url.href !== 'http://localhost:8090/' && `DASHBOARD_URL=${url.origin} `,
   ];
   const command = `${variables.filter(Boolean).join('')}npm run signpost -- dashboard link --account ${account ?? 'acct_…'} --email ${OWNER}`;
-  if (account === undefined) return `The dashboard is at ${url}. This prints a link to sign in:\n\n  ${command}\n`;
+  const token = given.SERVICE_TOKEN ? ' (with the SERVICE_TOKEN of this run)' : '';
+  if (account === undefined)
+    return `The dashboard is at ${url}. This prints a link to sign in${token}:\n\n  ${command}\n`;
   return `Open the dashboard with this link, which works once and for 15 minutes:
 
   ${await createSignInLink(core, account, url)}
 
-This prints another one:
+This prints another one${token}:
 
   ${command}
 `;
+}
+
+/** A value as one word of a shell. */
+function quoted(value: string): string {
+  return /^[\w./-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
 }
