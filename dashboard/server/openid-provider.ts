@@ -103,11 +103,13 @@ export function openidProvider(options: {
           idTokenExpected: true,
         });
         const claims = tokens.claims() ?? fail('the provider sent no ID token');
-        // Many providers put the claims of scopes into the answer of the UserInfo endpoint only.
+        // Many providers put some or all claims of scopes into the answer of the UserInfo endpoint only. The address and
+        // whether it is verified are taken from the same source: the other one may be about another address.
+        const isComplete = claims.email !== undefined && claims.email_verified !== undefined;
         const about =
-          claims.email === undefined
-            ? await openid.fetchUserInfo(configuration, tokens.access_token, claims.sub)
-            : claims;
+          isComplete || configuration.serverMetadata().userinfo_endpoint === undefined
+            ? claims
+            : await openid.fetchUserInfo(configuration, tokens.access_token, claims.sub);
         return personIn(claims, about);
       } catch (error) {
         throw isUnreachable(error)

@@ -12,6 +12,8 @@ export interface Claims {
   readonly email?: string;
   readonly email_verified?: boolean | string;
   readonly name?: string;
+  /** What the provider puts into the ID token of these; the others are in the answer of its UserInfo endpoint only. */
+  readonly inIdToken?: Claims;
 }
 
 /** A real OpenID provider. */
@@ -46,8 +48,12 @@ export async function startProvider(dashboardUrl: string, port?: number): Promis
     ],
     findAccount: (_context, id) => ({
       accountId: id,
-      claims: async () => ({ sub: id, ...people.get(id) }) as { sub: string },
+      claims: async (use) => {
+        const { inIdToken, ...inUserInfo } = people.get(id) ?? {};
+        return { sub: id, ...(use === 'id_token' ? inIdToken : inUserInfo) } as { sub: string };
+      },
     }),
+    conformIdTokenClaims: false,
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     features: { devInteractions: { enabled: true }, backchannelLogout: { enabled: true } },
     pkce: { required: () => true },

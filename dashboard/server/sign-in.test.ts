@@ -7,7 +7,7 @@ import { internal } from '../../test/contract/internal.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { Browser } from './browser.fixture.ts';
 import { type Dashboard, startDashboard } from './dashboard.fixture.ts';
-import { passProvider, startProvider, type TestProvider } from './provider.fixture.ts';
+import { type Claims, passProvider, startProvider, type TestProvider } from './provider.fixture.ts';
 
 /** Sign-in at a real OpenID provider, over HTTP. */
 
@@ -85,6 +85,20 @@ test('a sign-in leads back to the page that it was for, and nowhere else', async
   expect(await ledTo('/.//other.example')).toBe(`${dashboard.url}//other.example`);
   const elsewhere = ['//other.example', '/\\other.example', 'https://other.example/', 'javascript:alert(1)'];
   for (const to of [...elsewhere, `/${'a'.repeat(1_000)}`]) expect(await ledTo(to), to).toBe(`${dashboard.url}/`);
+});
+
+test('UserInfo says whether an address is verified if the ID token does not, and about its own address only', async () => {
+  const email = 'fred@example.com';
+  await addMember(account, email, Role.VIEWER);
+  const status = async (inIdToken: Claims, inUserInfo: Claims) => {
+    provider.people.set('fred', { ...inUserInfo, inIdToken });
+    return (await signIn(new Browser(), 'fred')).status;
+  };
+  expect(await status({ email }, { email, email_verified: true })).toBe(303);
+  expect(await status({ email, email_verified: true }, {})).toBe(303);
+  expect(await status({ email }, { email, email_verified: false })).toBe(403);
+  expect(await status({ email }, { email: 'other@example.com', email_verified: true })).toBe(403);
+  expect(await status({ email, email_verified: false }, { email, email_verified: true })).toBe(403);
 });
 
 test('an address that the provider has not verified signs nobody in', async () => {
