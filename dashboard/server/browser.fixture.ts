@@ -10,6 +10,11 @@ export class Browser {
     return this.#jar(url).get(name);
   }
 
+  /** The names of the cookies for a host, those set first before others. */
+  cookieNames(url: string): readonly string[] {
+    return [...this.#jar(url).keys()];
+  }
+
   setCookie(url: string, name: string, value: string): void {
     this.#jar(url).set(name, value);
   }

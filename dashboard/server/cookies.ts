@@ -16,28 +16,46 @@ export interface SealedCookie {
   clear(reply: FastifyReply): void;
 }
 
+interface CookieOptions {
+  readonly secretKey: Buffer;
+  readonly dashboardUrl: string;
+}
+
 /** `name`: without the prefix. */
-export function sealedCookie(
-  name: string,
-  { secretKey, dashboardUrl }: { secretKey: Buffer; dashboardUrl: string },
-): SealedCookie {
+export function sealedCookie(name: string, options: CookieOptions): SealedCookie {
+  return sealedCookies(name, options).named('');
+}
+
+/** Cookies with sealed content for one purpose, whose names begin with it. */
+export function sealedCookies(purpose: string, { secretKey, dashboardUrl }: CookieOptions) {
   const secure = dashboardUrl.startsWith('https:');
   // Servers on other ports of localhost get and set the same cookies.
-  const cookie = `${secure ? '__Host-' : 'signpost-'}${name}`;
+  const prefix = `${secure ? '__Host-' : 'signpost-'}${purpose}`;
   // Lax rather than Strict: the OpenID provider, and links in e-mails, send people here from other sites.
   const attributes = { path: '/', httpOnly: true, secure, sameSite: 'lax' } as const;
-  const seal = sealFor(name, secretKey);
+  const seal = sealFor(purpose, secretKey);
   return {
-    async read(request) {
-      const sealed = request.cookies[cookie];
-      return sealed === undefined ? undefined : seal.open(sealed);
+    /** The cookie whose name ends so. */
+    named(suffix: string): SealedCookie {
+      const cookie = prefix + suffix;
+      return {
+        async read(request) {
+          const sealed = request.cookies[cookie];
+          return sealed === undefined ? undefined : seal.open(sealed);
+        },
+        async write(reply, content, expiresAt) {
+          const sealed = await seal.close(content, expiresAt);
+          reply.setCookie(cookie, sealed, { ...attributes, expires: new Date(expiresAt * 1_000) });
+        },
+        clear(reply) {
+          reply.clearCookie(cookie, attributes);
+        },
+      };
     },
-    async write(reply, content, expiresAt) {
-      const sealed = await seal.close(content, expiresAt);
-      reply.setCookie(cookie, sealed, { ...attributes, expires: new Date(expiresAt * 1_000) });
-    },
-    clear(reply) {
-      reply.clearCookie(cookie, attributes);
+    /** How the names end that a request carries. Browsers send the oldest first (RFC 6265, 5.4). */
+    suffixes(request: FastifyRequest): readonly string[] {
+      const names = Object.keys(request.cookies).filter((name) => name.startsWith(prefix));
+      return names.map((name) => name.slice(prefix.length));
     },
   };
 }

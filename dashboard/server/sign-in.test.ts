@@ -87,6 +87,71 @@ test('a sign-in leads back to the page that it was for, and nowhere else', async
   for (const to of [...elsewhere, `/${'a'.repeat(1_000)}`]) expect(await ledTo(to), to).toBe(`${dashboard.url}/`);
 });
 
+test('a sign-in opens the account that it was for, if the person is a member of it', async () => {
+  provider.people.set('emma', { email: 'emma@example.com', email_verified: true });
+  await addMember(account, 'emma@example.com', Role.VIEWER);
+  const newest = (await signpost.createAccount({ name: 'Newest' })).accountId;
+  await addMember(newest, 'emma@example.com', Role.VIEWER);
+  const opened = async (query: string) => {
+    const browser = new Browser();
+    await browser.request(await passProvider(browser, (await begin(browser, query)).href, 'emma'));
+    return ((await (await session(browser)).json()) as { account: { id: string } }).account.id;
+  };
+  expect(await opened(`?to=/codes&account=${account}`)).toBe(account);
+  const foreign = (await signpost.createAccount({ name: 'Foreign' })).accountId;
+  for (const query of ['', `?account=${newest}`, `?account=${foreign}`, `?account=${account}&account=${account}`]) {
+    expect(await opened(query), query).toBe(newest);
+  }
+});
+
+test('sign-ins that a browser begins at the same time all succeed', async () => {
+  const browser = new Browser();
+  const finish = async (authorization: URL) => {
+    const response = await browser.request(await passProvider(browser, authorization.href, 'anna'));
+    return response.headers.get('location');
+  };
+  const [first, second] = [await begin(browser, '?to=/codes'), await begin(browser, '?to=/team')];
+  expect(await finish(second)).toBe(`${dashboard.url}/team`);
+  expect(await finish(first)).toBe(`${dashboard.url}/codes`);
+  const pending = () => browser.cookieNames(dashboard.url).filter((name) => name.startsWith('signpost-sign-in'));
+  expect(pending()).toEqual([]);
+  const longest = `?to=${encodeURIComponent(`/${'a'.repeat(1_000 - dashboard.url.length - 1)}`)}&account=${'a'.repeat(100)}`;
+  const many = [];
+  for (let begun = 0; begun < 5; begun++) many.push(await begin(browser, longest));
+  expect(pending()).toHaveLength(3);
+  const header = pending().map((name) => `${name}=${browser.cookie(dashboard.url, name)}`);
+  expect(header.join('; ').length).toBeLessThan(6_500);
+  expect(await finish(many[2] as URL)).toMatch(/a{900}$/);
+});
+
+test('a sign-in that failed can be begun again for the same page and account', async () => {
+  provider.people.set('stranger', { email: 'stranger@example.com', email_verified: true });
+  const query = `?to=${encodeURIComponent('/codes?q="menu"&state=live')}&account=acct_1`;
+  const refused = new URLSearchParams({ error: 'access_denied' });
+  for (const how of ['no member', 'refused'] as const) {
+    const browser = new Browser();
+    const authorization = await begin(browser, query);
+    refused.set('state', authorization.searchParams.get('state') ?? '');
+    refused.set('iss', provider.issuer);
+    const callback =
+      how === 'refused'
+        ? `${dashboard.url}/sign-in/callback?${refused}`
+        : await passProvider(browser, authorization.href, 'stranger');
+    const page = await (await browser.request(callback)).text();
+    const [, link = ''] = /<a href="([^"]*)"/.exec(page) ?? [];
+    const again = new URL(link.replaceAll('&amp;', '&'), dashboard.url);
+    expect(again.pathname).toBe('/sign-in');
+    expect(Object.fromEntries(again.searchParams)).toEqual({
+      to: `${dashboard.url}/codes?q=%22menu%22&state=live`,
+      account: 'acct_1',
+    });
+    const agains = new Browser();
+    const next = await begin(agains, again.search);
+    const response = await agains.request(await passProvider(agains, next.href, 'anna'));
+    expect(response.headers.get('location')).toBe(`${dashboard.url}/codes?q=%22menu%22&state=live`);
+  }
+});
+
 test('UserInfo says whether an address is verified if the ID token does not, and about its own address only', async () => {
   const email = 'fred@example.com';
   await addMember(account, email, Role.VIEWER);
@@ -188,11 +253,12 @@ describe('a callback is rejected', () => {
   test('the second time', async () => {
     const browser = new Browser();
     const callback = await passProvider(browser, (await begin(browser)).href, 'anna');
-    const checks = browser.cookie(dashboard.url, 'signpost-sign-in') ?? '';
+    const [name = ''] = browser.cookieNames(dashboard.url).filter((name) => name.startsWith('signpost-sign-in'));
+    const checks = browser.cookie(dashboard.url, name) ?? '';
     expect((await browser.request(callback)).status).toBe(303);
     expect((await new Browser().request(callback)).status).toBe(400);
     const copy = new Browser();
-    copy.setCookie(dashboard.url, 'signpost-sign-in', checks);
+    copy.setCookie(dashboard.url, name, checks);
     expect((await copy.request(callback)).status).toBe(400);
   });
 });

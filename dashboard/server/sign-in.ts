@@ -1,14 +1,13 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { z } from 'zod';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { clientOf } from '../../common/runtime/client-of.ts';
-import { sealedCookie } from './cookies.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';
 import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
 import { sendPage } from './pages/page.ts';
+import { pendingSignIns, type SignIn } from './pending-sign-ins.ts';
 import type { Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
@@ -19,15 +18,16 @@ import { whileOpen } from './while-open.ts';
 const PROVIDER_CODES = { concurrency: 50, maxWaiting: 2_000, items: 'sign-ins' };
 const LINKS = { concurrency: 8, maxWaiting: 2_000, items: 'sign-ins' };
 
-/** How long a person may take at the provider, in s. */
-const SIGN_IN_S = 10 * 60;
-
 /** The longest address that a sign-in leads back to: the cookie that keeps it must stay below 4,096 bytes. */
 const MAX_ADDRESS = 1_000;
 
-const CHECKS = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), to: z.string() });
+/** The longest id of an account, likewise. */
+const MAX_ACCOUNT = 100;
 
-/** Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to`, and `GET /sign-in/callback`. */
+/**
+ * Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to` and the account to open there as `account`,
+ * and `GET /sign-in/callback`.
+ */
 export function signInAtProvider(
   app: FastifyInstance,
   options: {
@@ -40,33 +40,37 @@ export function signInAtProvider(
   },
 ): void {
   const { dashboardUrl, core, sessions, provider, logger } = options;
-  const pending = sealedCookie('sign-in', options);
+  const pending = pendingSignIns(options);
   const inTurn = fairQueue(PROVIDER_CODES);
 
-  app.get<{ Querystring: { to?: unknown } }>('/sign-in', async (request, reply) => {
+  app.get<{ Querystring: { to?: unknown; account?: unknown } }>('/sign-in', async (request, reply) => {
     reply.header('cache-control', 'no-store');
+    const { account } = request.query;
+    const way: WayIn = {
+      to: ownAddress(request.query.to, dashboardUrl),
+      ...(typeof account === 'string' && account.length <= MAX_ACCOUNT && { account }),
+    };
     try {
       const { url, checks } = await provider.begin();
-      const to = ownAddress(request.query.to, dashboardUrl);
-      await pending.write(reply, { ...checks, to }, Math.floor(Date.now() / 1_000) + SIGN_IN_S);
+      await pending.add(request, reply, { ...checks, ...way });
       return reply.redirect(url.href, 303);
     } catch (error) {
       logger.warn({ err: error }, 'the OpenID provider is unavailable');
-      return sendPage(request, reply, 'provider-unavailable');
+      return sendPage(request, reply, 'provider-unavailable', again(way));
     }
   });
 
-  app.get('/sign-in/callback', async (request, reply) => {
-    const { data: checks } = CHECKS.safeParse(await pending.read(request));
-    pending.clear(reply);
+  app.get<{ Querystring: { state?: unknown } }>('/sign-in/callback', async (request, reply) => {
+    const checks = await pending.take(request, reply, request.query.state);
     if (!checks) return sendPage(request, reply, 'sign-in-failed');
     try {
       const callback = new URL(request.url, dashboardUrl);
       const person = await inTurn(clientOf(request.ip), whileOpen(reply), () => provider.finish(callback, checks));
       const { verifiedEmail: email, name, subject, providerSession } = person;
-      if (email === undefined) return sendPage(request, reply, 'unverified');
-      const [membership] = await membershipsOf(core, email);
-      if (!membership) return sendPage(request, reply, 'not-a-member');
+      if (email === undefined) return sendPage(request, reply, 'unverified', again(checks));
+      const memberships = await membershipsOf(core, email);
+      const membership = memberships.find(({ accountId }) => accountId === checks.account) ?? memberships[0];
+      if (!membership) return sendPage(request, reply, 'not-a-member', again(checks));
       const { accountId: account, member: { id: member } = { id: '' } } = membership;
       await sessions.start(reply, { email, name, account, member, subject, providerSession });
       logger.info({ account, member, by: 'provider' }, 'a member has signed in');
@@ -75,10 +79,10 @@ export function signInAtProvider(
       if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable');
       if (error instanceof ProviderUnavailableError) {
         logger.warn({ err: error }, 'the OpenID provider is unavailable');
-        return sendPage(request, reply, 'provider-unavailable');
+        return sendPage(request, reply, 'provider-unavailable', again(checks));
       }
       logger.info({ reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected');
-      return sendPage(request, reply, 'sign-in-failed');
+      return sendPage(request, reply, 'sign-in-failed', again(checks));
     }
   });
 
@@ -124,6 +128,14 @@ export function signInByLink(
       return sendPage(request, reply, isCoreFailure(error) ? 'unavailable' : 'link-invalid');
     }
   });
+}
+
+/** Where a sign-in leads. */
+type WayIn = Pick<SignIn, 'to' | 'account'>;
+
+/** The address that begins a sign-in which leads to the same page of the same account. */
+function again({ to, account }: WayIn): string {
+  return `/sign-in?${new URLSearchParams({ to, ...(account !== undefined && { account }) })}`;
 }
 
 /** The absolute address of `to`, or of the first page if `to` is not a page of the dashboard: a link must not lead elsewhere. */

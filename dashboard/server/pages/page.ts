@@ -30,10 +30,15 @@ export function servePageFiles(app: FastifyInstance): void {
   }
 }
 
-/** Sends a page in the reader's language. */
-export function sendPage(request: FastifyRequest, reply: FastifyReply, kind: PageKind): FastifyReply {
+/** Sends a page in the reader's language. `signIn`: where its link to sign in again leads. */
+export function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  kind: PageKind,
+  signIn = '/sign-in',
+): FastifyReply {
   const { language, title, text, action } = textsFor(kind, request.headers['accept-language']);
-  const again = action === undefined ? '' : `<p><a href="/sign-in">${action}</a></p>`;
+  const again = action === undefined ? '' : `<p><a href="${signIn.replaceAll('&', '&amp;')}">${action}</a></p>`;
   const form = `<form method="post" action="/sign-in/link"><input type="hidden" name="token"><button>${action}</button></form>
 <script src="/sign-in/sign-in-link.js"></script>`;
   const page = `<!doctype html>
