@@ -286,6 +286,24 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('changes nothing as another person of the account who has signed in, and is opened anew', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-CA' } });
+    const name = page.getByRole('textbox', { name: 'Name of the account' });
+    await name.waitFor();
+    const accounts = pages.client(AccountsService);
+    await accounts.addMember({ email: 'partner@harbour.example', role: Role.OWNER });
+    const { token } = await accounts.createSignInLink({ email: 'partner@harbour.example' });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.waitForURL(`${pages.dashboard.url}/`);
+    await name.fill('Renamed as another person');
+    await name.press('Enter');
+    await page.getByRole('button', { name: 'Signed in as partner@harbour.example' }).waitFor();
+    expect((await accounts.getAccount({})).account?.name).toBe('Harbour Kitchens');
+    await page.context().close();
+  });
+
   test('shows what a lowered role allows as soon as a call fails, and keeps what is being entered', async () => {
     const accounts = pages.client(AccountsService);
     const code = await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/', name: 'Lowered' });

@@ -156,13 +156,22 @@ test('calls act for the account and the member of the session only, and the audi
   expect(entries[0]?.actor).toBe('owner@example.com');
 });
 
-describe('a page that shows another account than the session’s', () => {
-  const page = (shown: string) => ({ 'signpost-shown-account': shown });
+describe('a page that shows another account or person than the session’s', () => {
+  const page = (account: string, member: string) => ({
+    'signpost-shown-account': account,
+    'signpost-shown-member': member,
+  });
+  const memberOf = async (role: RoleName) => {
+    const { members } = await client(AccountsService, 'owner').listMembers({});
+    return members.find(({ email }) => email === `${role}@example.com`)?.id ?? '';
+  };
 
-  test('can neither change nor read it, and learns of it', async () => {
-    const name = 'For another account';
+  test.each([
+    ['another account', async () => page('acct_other', await memberOf('owner'))],
+    ['another person', async () => page(account, await memberOf('viewer'))],
+  ])('can neither change nor read anything for %s, and learns of it', async (name, shown) => {
     const id = await newBatch();
-    const headers = page('acct_other');
+    const headers = await shown();
     for (const call of [
       () => client(CodesService, 'owner', { headers }).createCode({ targetUrl: 'https://example.com/', name }),
       () => drain(client(BatchesService, 'owner', { headers }).watchBatch({ id })),
@@ -170,7 +179,7 @@ describe('a page that shows another account than the session’s', () => {
       const error = ConnectError.from(await call().catch((thrown) => thrown));
       expect([error.code, error.rawMessage]).toEqual([
         Code.FailedPrecondition,
-        'You have switched to another account in another tab. Reload this page.',
+        'Another account or person was signed in in another tab. Reload this page.',
       ]);
       expect(error.metadata.get('signpost-account-changed')).toBe('true');
     }
@@ -179,7 +188,7 @@ describe('a page that shows another account than the session’s', () => {
   });
 
   test('may call if it shows the session’s', async () => {
-    const codes = client(CodesService, 'owner', { headers: page(account) });
+    const codes = client(CodesService, 'owner', { headers: page(account, await memberOf('owner')) });
     expect(await outcome(codes.listCodes({}))).toBe('allowed');
   });
 });

@@ -30,10 +30,11 @@ const STREAM_MS = 10 * 60_000;
 const MARGIN_MS = 2_000;
 
 /**
- * `acct_…`: the account that a page shows. The cookie names the one that is open, which another tab may have changed
- * since; such a page's calls are rejected, and their answers marked, also those of streams.
+ * `acct_…` and `mbr_…`: the account that a page shows, and as whom. The cookie names those of the session, which another tab
+ * may have changed since; such a page's calls are rejected, and their answers marked, also those of streams.
  */
 const SHOWN_ACCOUNT = 'signpost-shown-account';
+const SHOWN_MEMBER = 'signpost-shown-member';
 const ACCOUNT_CHANGED = 'signpost-account-changed';
 
 /** What is forwarded of a request. Nothing else that a browser sends reaches the core, cookies least of all. */
@@ -94,10 +95,10 @@ export function forwardCalls(
   ): Promise<Call | ConnectError> {
     const session = await sessions.of(request);
     if (!session) return failure('UNAUTHENTICATED', 'You are signed out. Sign in again.');
-    const { [SHOWN_ACCOUNT]: shown = session.account } = request.headers;
-    if (shown !== session.account) {
+    const { [SHOWN_ACCOUNT]: account = session.account, [SHOWN_MEMBER]: member = session.member } = request.headers;
+    if (account !== session.account || member !== session.member) {
       reply.header(ACCOUNT_CHANGED, 'true');
-      const message = 'You have switched to another account in another tab. Reload this page.';
+      const message = 'Another account or person was signed in in another tab. Reload this page.';
       return new ConnectError(message, Code.FailedPrecondition);
     }
     if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');

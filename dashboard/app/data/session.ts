@@ -76,9 +76,12 @@ export function isSignedOut(session: Session | SignedOut): session is SignedOut 
   return 'signIn' in session;
 }
 
-/** The account that the page shows, `acct_…`; undefined before the first session. It does not change until `openAnew`. */
-export function shownAccount(): string | undefined {
-  return shown?.account.id;
+/**
+ * The session whose account and person the page shows, also after it has ended; undefined before the first one. Neither
+ * changes until `openAnew`.
+ */
+export function shownSession(): Session | undefined {
+  return shown;
 }
 
 /** Loads everything anew: what the pages have loaded is of another account or person. */

@@ -2,17 +2,20 @@ import type { Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { setServerTime } from './clock.ts';
 import { checkSession } from './queries.ts';
-import { openAnew, shownAccount } from './session.ts';
+import { openAnew, shownSession } from './session.ts';
 
 /**
- * Names the account that the page shows. If another tab has opened another one since, the server rejects the call, and
- * the page is loaded anew; until then the call stays open, so that nothing repeats it. Not an interceptor, which would
+ * Names the account and the member that the page shows. If another tab has opened another account since, or another person has
+ * signed in, the server rejects the call, and the page is loaded anew; until then the call stays open, so that nothing repeats it. Not an interceptor, which would
  * find what marks such an answer in one place for streams and in another one for other calls.
  */
-async function fetchForShownAccount(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+async function fetchForShownSession(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  const account = shownAccount();
-  if (account !== undefined) headers.set('signpost-shown-account', account);
+  const shown = shownSession();
+  if (shown) {
+    headers.set('signpost-shown-account', shown.account.id);
+    headers.set('signpost-shown-member', shown.member.id);
+  }
   const response = await fetch(input, { ...init, headers });
   setServerTime(response);
   if (!response.headers.has('signpost-account-changed')) return response;
@@ -29,7 +32,7 @@ const watchSession: Interceptor = (next) => async (request) => {
   }
 };
 
-const OPTIONS = { baseUrl: '/rpc', fetch: fetchForShownAccount, interceptors: [watchSession] };
+const OPTIONS = { baseUrl: '/rpc', fetch: fetchForShownSession, interceptors: [watchSession] };
 
 /** Calls the core's services through the dashboard's server, which adds the account, the member and the token. */
 export const transport = createConnectTransport(OPTIONS);

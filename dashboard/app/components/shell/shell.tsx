@@ -4,7 +4,7 @@ import { Menu as MenuIcon } from 'lucide-react';
 import { Activity, lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
 import { isTemporary } from '../../data/queries.ts';
-import { isSignedOut, sessionQuery, shownAccount } from '../../data/session.ts';
+import { isSignedOut, sessionQuery, shownSession } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { IconButton } from '../button.tsx';
 import { Notice } from '../page.tsx';
@@ -32,7 +32,7 @@ export function Shell() {
   return (
     <>
       {isOut && <SignedOutPage signIn={session.signIn} />}
-      {shownAccount() !== undefined && (
+      {shownSession() && (
         <Activity mode={isOut ? 'hidden' : 'visible'}>
           <RouterProvider navigate={(to) => void navigate({ to })}>
             <Frame />
