@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -255,6 +256,72 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     expect(await name.inputValue()).toBe('Kept');
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.getByRole('heading', { level: 1, name: 'Kept' }).waitFor();
+    await page.context().close();
+  });
+
+  test('asks before what is kept for the next sign-in is left, but not if another person has signed in', async () => {
+    const page = await pages.open('/codes', { context: { locale: 'en-IN' } });
+    let questions = 0;
+    page.on('dialog', (dialog) => {
+      questions += 1;
+      return dialog.accept();
+    });
+    await page.getByRole('link', { name: 'New code' }).click();
+    const name = page.getByRole('textbox', { name: 'Name' });
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/kept');
+    await name.fill('Kept');
+    const lose = async () => {
+      await page.context().clearCookies();
+      await page.getByRole('button', { name: 'Create code' }).click();
+      await page.getByText('What you have entered is kept').waitFor();
+    };
+    const signIn = async (email: string) => {
+      const { token } = await pages.client(AccountsService).createSignInLink({ email });
+      const other = await page.context().newPage();
+      await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+      await other.getByRole('button').click();
+      await other.waitForURL(`${pages.dashboard.url}/`);
+      await other.close();
+    };
+    const comesBack = (shown: Locator) =>
+      expect
+        .poll(async () => {
+          await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange'))).catch(() => undefined);
+          return shown.isVisible();
+        })
+        .toBe(true);
+    await lose();
+    await page.evaluate(() => history.back());
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Cancel' }).press('Enter');
+    await question.waitFor({ state: 'detached' });
+    expect(
+      await page.evaluate(() => window.dispatchEvent(new Event('beforeunload', { cancelable: true }))),
+      'closed without a question',
+    ).toBe(false);
+    await signIn('owner@harbour.example');
+    await comesBack(name);
+    expect(await name.inputValue()).toBe('Kept');
+    await lose();
+    await pages.client(AccountsService).addMember({ email: 'third@harbour.example', role: Role.VIEWER });
+    await signIn('third@harbour.example');
+    await comesBack(page.getByRole('button', { name: 'Signed in as third@harbour.example' }));
+    expect(questions).toBe(0);
+    await page.context().close();
+  });
+
+  test('discards what is kept for the next sign-in if the person agrees', async () => {
+    const page = await pages.open('/codes', { context: { locale: 'en-IL' } });
+    await page.getByRole('link', { name: 'New code' }).click();
+    await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/discarded');
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Create code' }).click();
+    const kept = page.getByText('What you have entered is kept');
+    await kept.waitFor();
+    await page.evaluate(() => history.back());
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Discard' }).press('Enter');
+    await page.waitForURL(`${pages.dashboard.url}/codes`);
+    await kept.waitFor({ state: 'detached' });
     await page.context().close();
   });
 

@@ -140,6 +140,33 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
     await page.context().close();
   });
 
+  test('sign in again to the account that was open, in which what they entered is kept', async () => {
+    const page = await signIn('anna');
+    const switcher = page.getByRole('button', { name: /^Switch account/ });
+    // The newest account is the one that a sign-in opens otherwise.
+    await switcher.click();
+    await page.getByRole('menuitem', { name: 'Bakery' }).click();
+    await page.waitForURL(`${dashboard.url}/`);
+    await page.goto(`${dashboard.url}/codes/new`);
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/of-the-bakery');
+    await page.context().clearCookies({ name: 'signpost-session' });
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByText('What you have entered is kept').waitFor();
+    const opened = page.context().waitForEvent('page');
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await (await opened).getByRole('button', { name: 'Switch account: Bakery' }).waitFor();
+    const comesBack = async () => {
+      await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
+      return url.isVisible();
+    };
+    await expect.poll(comesBack).toBe(true);
+    expect(await url.inputValue()).toBe('https://example.com/of-the-bakery');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    await page.context().close();
+  });
+
   test('are asked to sign in again when the provider ends their session', async () => {
     const page = await signIn('anna');
     const link = page.getByRole('navigation').getByRole('link', { name: 'Codes' });

@@ -84,9 +84,17 @@ export function shownSession(): Session | undefined {
   return shown;
 }
 
+let isOpening = false;
+
 /** Loads everything anew: what the pages have loaded is of another account or person. */
 export function openAnew(): void {
+  isOpening = true;
   location.assign('/');
+}
+
+/** Whether `openAnew` is about to leave the page. */
+export function isOpeningAnew(): boolean {
+  return isOpening;
 }
 
 /** Opens another account of the person, without what was entered; a failure is shown. */
