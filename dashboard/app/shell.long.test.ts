@@ -371,6 +371,18 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('is loaded anew if the browser shows it as it kept it', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-SG' } });
+    await page.getByRole('textbox', { name: 'Name of the account' }).waitFor();
+    await page.evaluate(() => {
+      document.documentElement.dataset.kept = 'true';
+      window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
+    });
+    await page.locator('html:not([data-kept])').waitFor({ state: 'attached' });
+    await page.getByRole('textbox', { name: 'Name of the account' }).waitFor();
+    await page.context().close();
+  });
+
   test('shows what a lowered role allows as soon as a call fails, and keeps what is being entered', async () => {
     const accounts = pages.client(AccountsService);
     const code = await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/', name: 'Lowered' });

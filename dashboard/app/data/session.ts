@@ -97,6 +97,12 @@ export function isOpeningAnew(): boolean {
   return isOpening;
 }
 
+// Back would otherwise show what was loaded in a session that may have ended, as browsers kept it.
+window.addEventListener('pagehide', () => {
+  if (isOpening) document.body.hidden = true;
+});
+window.addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
+
 /** Opens another account of the person, without what was entered; a failure is shown. */
 export function switchAccount(id: string): Promise<void> {
   const headers = { 'content-type': 'application/json' };
