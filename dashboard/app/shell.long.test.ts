@@ -92,9 +92,12 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     const page = await pages.open('/codes');
     await page.getByRole('heading', { level: 1, name: 'Codes' }).waitFor();
     const [core] = pages.signpost.cores;
+    const places = await page.getByRole('status').elementHandles();
     await core?.kill();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
     await page.getByText('Signpost is unavailable at the moment').first().waitFor();
+    const texts = await Promise.all(places.map((place) => place.textContent()));
+    expect(texts.join(), 'read aloud').toContain('Signpost is unavailable at the moment');
     // The page has given up for now.
     await page.getByRole('button', { name: 'Try again' }).waitFor();
     await core?.restart();

@@ -81,6 +81,15 @@ export function Status(props: {
   return <span className={`${styles.status} ${styles[props.look ?? 'plain']}`}>{props.children}</span>;
 }
 
+/** Reads aloud what appears in it later, as a notice does; screen readers must know of the place before. */
+export function Announced({ children }: { readonly children: ReactNode }) {
+  return (
+    <div role="status" className={styles.announced}>
+      {children}
+    </div>
+  );
+}
+
 /** A sentence that the reader should not miss. */
 export function Notice(props: {
   readonly look?: 'plain' | 'warning' | 'danger' | undefined;

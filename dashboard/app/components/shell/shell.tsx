@@ -7,7 +7,7 @@ import { isTemporary } from '../../data/queries.ts';
 import { isSignedOut, sessionQuery, shownSession } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { IconButton } from '../button.tsx';
-import { Notice } from '../page.tsx';
+import { Announced, Notice } from '../page.tsx';
 import { Toasts } from '../toasts.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
@@ -112,5 +112,5 @@ function Unavailable() {
   const failing = useIsFetching({
     predicate: ({ state }) => state.fetchFailureCount > 0 && isTemporary(state.fetchFailureReason),
   });
-  return failing > 0 ? <Notice look="warning">{shell.unavailable}</Notice> : null;
+  return <Announced>{failing > 0 && <Notice look="warning">{shell.unavailable}</Notice>}</Announced>;
 }

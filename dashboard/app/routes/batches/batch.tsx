@@ -2,7 +2,7 @@ import { useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Batch, BatchStatus, RowStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Loading } from '../../components/loading.tsx';
-import { Notice, Page, Section } from '../../components/page.tsx';
+import { Announced, Notice, Page, Section } from '../../components/page.tsx';
 import { Segmented } from '../../components/segmented.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { useErrorText } from '../../data/error-text.ts';
@@ -37,7 +37,7 @@ export function BatchPage() {
       actions={batch && <Downloads batch={batch} title={title} />}
     >
       {error !== undefined && <Notice look="danger">{errorText(error)}</Notice>}
-      {isReconnecting && <Notice look="warning">{batches.reconnecting}</Notice>}
+      <Announced>{isReconnecting && <Notice look="warning">{batches.reconnecting}</Notice>}</Announced>
       {batch ? <BatchContent batch={batch} /> : error === undefined && <Loading />}
     </Page>
   );

@@ -230,8 +230,11 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.waitForURL(/\/batches\/batch_/);
     await page.getByRole('progressbar').waitFor();
     const [core] = pages.signpost.cores;
+    const places = await page.getByRole('status').elementHandles();
     await core?.kill();
     await page.getByText('The connection was lost. The batch continues').waitFor();
+    const texts = await Promise.all(places.map((place) => place.textContent()));
+    expect(texts.join(), 'read aloud').toContain('The connection was lost.');
     await core?.restart();
     await page.getByText('Completed').waitFor({ timeout: 90_000 });
     await page.getByText('All 20,000').waitFor();

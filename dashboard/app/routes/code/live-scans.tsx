@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { AnalyticsService, type RecordedScan } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
-import { Notice, Panel } from '../../components/page.tsx';
+import { Announced, Notice, Panel } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
 import { serverNow } from '../../data/clock.ts';
 import { useErrorText } from '../../data/error-text.ts';
@@ -55,7 +55,7 @@ function Arriving({ code }: { readonly code: Code }) {
   const known = (value: string) => (value === 'unknown' ? common.unknown : value);
   return (
     <>
-      {error !== undefined && <Notice look="warning">{errorText(error)}</Notice>}
+      <Announced>{error !== undefined && <Notice look="warning">{errorText(error)}</Notice>}</Announced>
       <p role="status" className={styles.muted}>
         {isPaused ? live.paused : live.watching} {count > 0 ? live.count(count, format.number(count)) : live.none}
       </p>
