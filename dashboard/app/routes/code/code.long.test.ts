@@ -634,6 +634,50 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('cell', { name: 'iOS' }).waitFor();
   });
 
+  test('leaves no stream of scans open, however many arrive, and reads aloud that they could not be read', async () => {
+    const code = await newCode('Stadium');
+    const page = await pages.open(`/codes/${code.id}`);
+    // As of a code with more scans than one reading takes: the stream goes on after 20,000.
+    await page.addInitScript(() => {
+      const { fetch } = window;
+      let [begun, open] = [0, 0];
+      const count = (more: number, ended: number) => {
+        begun += more;
+        open += more - ended;
+        Object.assign(document.documentElement.dataset, { begun, open });
+      };
+      window.fetch = async (input, init) => {
+        if (!String(input).includes('/ExportScans')) return fetch(input, init);
+        if (document.documentElement.dataset.fails) return new Response('{}', { status: 503 });
+        count(1, 0);
+        init?.signal?.addEventListener('abort', () => count(0, 1));
+        const scannedAt = new Date().toISOString();
+        const scans = Array.from({ length: 20_000 }, (_, n) => ({ id: `scan_${begun}_${n}`, scannedAt }));
+        const message = new TextEncoder().encode(JSON.stringify({ scans }));
+        const envelope = new Uint8Array(5 + message.length);
+        new DataView(envelope.buffer).setUint32(1, message.length);
+        envelope.set(message, 5);
+        const body = new ReadableStream({ start: (stream) => stream.enqueue(envelope) });
+        return new Response(body, { headers: { 'content-type': 'application/connect+json' } });
+      };
+    });
+    await page.reload();
+    await press(page, 'Watch scans live');
+    const streams = (which: 'begun' | 'open') => async () =>
+      Number(await page.locator('html').getAttribute(`data-${which}`));
+    await expect.poll(streams('begun')).toBeGreaterThan(2);
+    await expect.poll(streams('open')).toBeLessThanOrEqual(1);
+    const places = await page.getByRole('status').elementHandles();
+    await page.evaluate(() => {
+      document.documentElement.dataset.fails = 'true';
+    });
+    const failed = 'Signpost is unavailable at the moment.';
+    await page.getByText(failed).first().waitFor();
+    const texts = await Promise.all(places.map((place) => place.textContent()));
+    expect(texts.filter((text) => text?.startsWith(failed))).not.toEqual([]);
+    await page.close();
+  });
+
   test('asks to sign in when the session ends while scans are watched', async () => {
     const code = await newCode('Watched');
     const page = await pages.open(`/codes/${code.id}`, { context: { locale: 'en-AU' } });

@@ -113,10 +113,13 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
     let newest: RecordedScan[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async () => {
+      // Connect leaves a stream open that is read no further than to the maximum.
+      const call = new AbortController();
+      const signal = AbortSignal.any([abort.signal, call.signal]);
       try {
         let read = 0;
         const window = { from: timestampFromMs(since - LATE_MS), to: timestampFromMs(serverNow() + LATE_MS) };
-        for await (const { scans } of client.exportScans({ codeId, ...window }, { signal: abort.signal })) {
+        for await (const { scans } of client.exportScans({ codeId, ...window }, { signal })) {
           for (const scan of scans) {
             const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;
             since = Math.max(since, at);
@@ -135,6 +138,8 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
         if (abort.signal.aborted) return;
         checkSession(error);
         setArrived((before) => ({ ...before, error }));
+      } finally {
+        call.abort();
       }
       if (!document.hidden) timer = setTimeout(() => void poll(), POLL_MS);
       else timer = undefined;
