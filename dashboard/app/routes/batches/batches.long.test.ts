@@ -190,6 +190,37 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(await batchesNamed('Lost')).toHaveLength(1);
   });
 
+  test('all filters of the rows fit on a phone, in German', async () => {
+    const [batch] = await batchesNamed('Tische');
+    const context = { locale: 'de-DE', viewport: { width: 390, height: 800 } };
+    const page = await pages.open('/batches', { context });
+    const counts = { total: 25_000, created: 11_111, pending: 2_222, failed: 10_556, skipped: 1_111 };
+    const json = JSON.stringify({ batch: { id: batch?.id, status: 'BATCH_STATUS_COMPLETED', name: 'Tische', counts } });
+    const envelope = (flags: number, text: string) => {
+      const message = Buffer.from(text);
+      const head = Buffer.from([flags, 0, 0, 0, 0]);
+      head.writeUInt32BE(message.length, 1);
+      return Buffer.concat([head, message]);
+    };
+    await page.route(/WatchBatch/, (route) =>
+      route.fulfill({
+        contentType: 'application/connect+json',
+        body: Buffer.concat([envelope(0, json), envelope(2, '{}')]),
+      }),
+    );
+    await page.goto(`${pages.dashboard.url}/batches/${batch?.id}`);
+    const filters = page.getByRole('radio');
+    await expect.poll(() => filters.count()).toBe(5);
+    const beyond = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect(await beyond(), 'px beyond the screen').toBeLessThanOrEqual(0);
+    const right = await page
+      .locator('label', { has: filters })
+      .last()
+      .evaluate((option) => option.getBoundingClientRect().right);
+    expect(right).toBeLessThanOrEqual(390);
+    await page.context().close();
+  });
+
   test('the files of a batch: images, codes, failed rows', async () => {
     const { batch } = await pages.client(BatchesService).createBatch({
       name: 'Files',
