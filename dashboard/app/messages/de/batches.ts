@@ -84,6 +84,9 @@ export const batches: typeof en = {
   tooLarge: 'Diese Zeilen haben mehr als 8 MB. Teilen Sie die Datei auf.',
   created: (count, formatted) => `${codes(count, formatted)} ${count === 1 ? 'wurde' : 'wurden'} angelegt.`,
   unknownResult: 'Die Verbindung ist abgebrochen. Versuchen Sie es erneut: Kein Code wird doppelt angelegt.',
+  leftUnknown:
+    'Die Verbindung ist abgebrochen, während die Zeilen gesendet wurden. Sehen Sie in der Liste der Stapel nach, bevor Sie sie noch einmal senden.',
+  leftFailed: (reason) => `Der Stapel wurde nicht angelegt. ${reason}`,
   sending: 'Die Zeilen werden gesendet. Gleich können Sie den Fortschritt verfolgen.',
   rowsTitle: 'Zeilen',
   filters: {

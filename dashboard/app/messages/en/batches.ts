@@ -80,6 +80,9 @@ export const batches = {
   tooLarge: 'These rows have more than 8 MB. Split the file.',
   created: (count: number, formatted: string) => `${codes(count, formatted)} ${count === 1 ? 'was' : 'were'} created.`,
   unknownResult: 'The connection was lost. Try again: no code will be created twice.',
+  leftUnknown:
+    'The connection was lost while the rows were being sent. Look at the list of batches before you send them again.',
+  leftFailed: (reason: string) => `The batch was not created. ${reason}`,
   sending: 'The rows are being sent. You can follow the progress in a moment.',
   rowsTitle: 'Rows',
   filters: { all: 'All', created: 'Created', pending: 'Waiting', failed: 'Failed', skipped: 'Skipped' },

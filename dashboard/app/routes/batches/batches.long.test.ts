@@ -190,6 +190,43 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(await batchesNamed('Lost')).toHaveLength(1);
   });
 
+  test('a batch that is being sent keeps the tab open, and its failure is reported wherever the person is', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'Left.csv', 'target_url\nhttps://example.com/left\n');
+    await page.route(/ListBatches/, (route) => route.abort());
+    const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+    await page.route(/CreateBatch/, async (route) => {
+      await left;
+      await route.abort('connectionreset');
+    });
+    await page.getByRole('button', { name: 'Create 1 code', exact: true }).click();
+    await page.getByText('The rows are being sent.').waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Codes' }).press('Enter');
+    await page.getByRole('heading', { name: 'Codes', level: 1 }).waitFor();
+    const mayClose = () => page.evaluate(() => window.dispatchEvent(new Event('beforeunload', { cancelable: true })));
+    expect(await mayClose()).toBe(false);
+    leave();
+    await page.getByText('Look at the list of batches before you send them again.').waitFor();
+    expect(await mayClose()).toBe(true);
+    await page.close();
+  });
+
+  test('leaving asks also while no column has the target URLs', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'unassigned.csv', 'target_url\nhttps://example.com/1\n');
+    await page.getByRole('combobox', { name: 'Folder' }).fill('Entered');
+    await page.getByRole('button', { name: 'Use of the column “target_url”' }).press('Enter');
+    await page.getByRole('option', { name: 'Not used' }).press('Enter');
+    await page.getByText('Choose the column with the target URLs.').waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Codes' }).press('Enter');
+    const question = page.getByRole('alertdialog', { name: 'Discard what you have entered?' });
+    await question.getByRole('button', { name: 'Discard' }).press('Enter');
+    await page.waitForURL('**/codes');
+    await page.close();
+  });
+
   test('all filters of the rows fit on a phone, in German', async () => {
     const [batch] = await batchesNamed('Tische');
     const context = { locale: 'de-DE', viewport: { width: 390, height: 800 } };

@@ -1,4 +1,4 @@
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
@@ -8,9 +8,7 @@ import { Field } from '../../components/field.tsx';
 import { FolderField, folderProblem, TagsField } from '../../components/filing-fields.tsx';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
-import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
-import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { useMayEnter } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
@@ -19,7 +17,7 @@ import { CheckStep, usePlanLimits } from './check-step.tsx';
 import { FileStep } from './file-step.tsx';
 import { MappingStep } from './mapping-step.tsx';
 import { type CsvFile, type CsvProblem, readCsv } from './read-csv.ts';
-import { type BatchOptions, TooLarge, useCreateBatch } from './use-create-batch.ts';
+import { type BatchOptions, useBatchFailureText, useCreateBatch } from './use-create-batch.ts';
 
 /** Makes codes out of a CSV file. Everything that can be checked is shown before anything is created. */
 export function NewBatch() {
@@ -40,6 +38,7 @@ function NewBatchForm() {
   const [mapping, setMapping] = useState<Mapping>({});
   // Here and not in the step, so that a corrected file keeps them.
   const [entered, setEntered] = useState(NO_OPTIONS);
+  const [isSent, setSent] = useState(false);
   // A large file may have been read only after the next one.
   const latest = useRef<unknown>(undefined);
   const read = async (chosen: File | Promise<File>) => {
@@ -51,6 +50,7 @@ function NewBatchForm() {
   };
   return (
     <div className={styles.steps}>
+      <LeaveGuard isChanged={file !== undefined && 'rows' in file && !isSent} />
       <FileStep file={file} onFile={(chosen) => void read(chosen)} />
       {file && 'rows' in file && (
         <>
@@ -62,6 +62,7 @@ function NewBatchForm() {
               mapping={mapping}
               options={{ name: file.name.replace(/\.csv$/i, '').slice(0, 200), ...entered }}
               onChange={(changes) => setEntered({ ...entered, ...changes })}
+              onSent={setSent}
             />
           )}
         </>
@@ -78,17 +79,23 @@ interface CreateStepProps {
   readonly mapping: Mapping;
   readonly options: BatchOptions;
   readonly onChange: (changes: Partial<BatchOptions>) => void;
+  /** Called with whether these rows are being sent, or have been. */
+  readonly onSent: (isSent: boolean) => void;
 }
 
-function CreateStep({ file, mapping, options, onChange: change }: CreateStepProps) {
+function CreateStep({ file, mapping, options, onChange: change, onSent }: CreateStepProps) {
   const messages = useMessages();
   const { batches, common, newCode } = messages;
-  const errorText = useErrorText();
+  const failureText = useBatchFailureText();
   const format = useFormat();
   const { batchLimit } = usePlanLimits();
   const creation = useCreateBatch();
   // After success this page may still be shown, while the batch’s page is loaded.
   const isSent = creation.isPending || creation.isSuccess;
+  useEffect(() => {
+    onSent(isSent);
+    return () => onSent(false);
+  }, [isSent, onSent]);
   // 25,000 rows take long enough to be felt on every key.
   const checked = useMemo(
     () => checkRows(file, mapping, options.tags, messages),
@@ -105,7 +112,6 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>
-      <LeaveGuard isChanged={!isSent} />
       <CheckStep file={file} checked={checked} />
       <Section title={batches.optionsTitle}>
         <div className={styles.pair}>
@@ -143,16 +149,7 @@ function CreateStep({ file, mapping, options, onChange: change }: CreateStepProp
         />
         {warning !== undefined && <Notice look="warning">{warning}</Notice>}
       </Section>
-      {creation.isPending && <p role="status">{batches.sending}</p>}
-      {creation.isError && (
-        <Notice look="danger">
-          {creation.error instanceof TooLarge
-            ? batches.tooLarge
-            : isResultUnknown(creation.error)
-              ? batches.unknownResult
-              : errorText(creation.error)}
-        </Notice>
-      )}
+      {creation.isError && <Notice look="danger">{failureText(creation.error)}</Notice>}
       <div className={styles.submit}>
         <Button
           look="primary"

@@ -10,9 +10,10 @@ import {
   type CreateBatchRequest,
   CreateBatchRequestSchema,
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { showToast } from '../../components/toasts.tsx';
+import { showPending, showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
-import { useIdempotencyKeys } from '../../data/idempotency-key.ts';
+import { useErrorText } from '../../data/error-text.ts';
+import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
 import { binaryTransport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 
@@ -46,18 +47,23 @@ export function useCreateBatch() {
   const navigate = useNavigate();
   const { history } = useRouter();
   const queries = useQueryClient();
-  const { rowSentence } = useMessages();
+  const { batches, rowSentence } = useMessages();
+  const failureText = useBatchFailureText();
   const keys = useIdempotencyKeys();
   const isShown = useRef(true);
+  // Whether the batch is known to exist, so that its page says how it goes on.
+  const isFound = useRef(false);
   useEffect(() => {
     isShown.current = true;
     return () => {
       isShown.current = false;
     };
   }, []);
+  // The page is still shown while the one that the person has chosen is loaded.
+  const isLeft = () => !isShown.current || history.location.pathname !== '/batches/new';
   const show = (batchId: string) => {
-    // The page is still shown while the one that the person has chosen is loaded.
-    if (!isShown.current || history.location.pathname !== '/batches/new') return;
+    isFound.current = true;
+    if (isLeft()) return;
     isShown.current = false;
     // What was entered is a batch now.
     void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });
@@ -68,14 +74,23 @@ export function useCreateBatch() {
       if (toBinary(CreateBatchRequestSchema, request).length > MAX_REQUEST_BYTES) throw new TooLarge();
       const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
       const finished = new AbortController();
+      const sent = showPending(batches.sending);
+      isFound.current = false;
       void findStaged(request, finished.signal).then((id) => id !== undefined && show(id));
       try {
         return await client.createBatch(request, { headers: { 'idempotency-key': key } });
       } finally {
         finished.abort();
+        sent();
       }
     },
     onSettled: (_created, error) => keys.ended(error ?? undefined),
+    onError(error) {
+      if (!isLeft() || isFound.current) return;
+      // The form, which would send the same rows with the same key, is gone.
+      const text = isResultUnknown(error) ? batches.leftUnknown : batches.leftFailed(failureText(error));
+      showToast(text, { kind: 'failed' });
+    },
     onSuccess: ({ batch, warnings }) => {
       void refreshCodes();
       void queries.invalidateQueries({ queryKey: BATCH_LISTS });
@@ -83,6 +98,16 @@ export function useCreateBatch() {
       if (batch) show(batch.id);
     },
   });
+}
+
+/** Why a batch could not be created, in the reader's language. */
+export function useBatchFailureText(): (error: unknown) => string {
+  const { batches } = useMessages();
+  const errorText = useErrorText();
+  return (error) => {
+    if (error instanceof TooLarge) return batches.tooLarge;
+    return isResultUnknown(error) ? batches.unknownResult : errorText(error);
+  };
 }
 
 function requestFrom(rows: readonly BatchRowInput[], options: BatchOptions) {
