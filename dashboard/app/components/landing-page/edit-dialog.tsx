@@ -1,7 +1,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { useMutation } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { refreshCodes } from '../../data/code-lists.ts';
@@ -48,8 +48,12 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
   const undo = useUndo();
-  const [initial] = useState(() => code.landingPage ?? create(LandingPageSchema));
+  const [initial, setInitial] = useState(() => code.landingPage ?? create(LandingPageSchema));
   const [page, setPage] = useState(initial);
+  const latest = useRef(page);
+  useEffect(() => {
+    latest.current = page;
+  });
   // The page that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(initial);
   const [isAsking, setAsking] = useState(false);
@@ -72,6 +76,12 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
           await refreshCodes();
         };
         showToast(landingPage.saved, { undo: () => void undo(takeBack) });
+        if (!equals(LandingPageSchema, latest.current, page)) {
+          // What was typed meanwhile has not been sent: the form goes on from what was.
+          setInitial(result.saved);
+          setReplaced(result.saved);
+          return;
+        }
       }
       onClose();
     } catch {

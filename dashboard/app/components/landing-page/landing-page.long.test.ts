@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** Editing the page of a landing-page code, as its page offers it. */
 
@@ -53,6 +53,25 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     expect(await pageOf(id)).toMatchObject({ title: 'Mine' });
     await page.getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => pageOf(id)).toMatchObject({ title: 'Theirs' });
+  });
+
+  test('keeps what is typed while the page is being saved, and saves it next', async () => {
+    const id = await createPage('First');
+    const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).click();
+    const heading = page.getByLabel('Heading');
+    await heading.fill('Second');
+    const answer = await holdCalls(page, /UpdateCode/);
+    await heading.press('Enter');
+    await heading.fill('Third');
+    answer();
+    await page.getByText('The landing page was saved.').waitFor();
+    expect(await heading.inputValue()).toBe('Third');
+    expect(await pageOf(id)).toMatchObject({ title: 'Second' });
+    await heading.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await pageOf(id)).toMatchObject({ title: 'Third' });
+    await page.close();
   });
 
   test('does not undo what was saved once another person has changed the page', async () => {

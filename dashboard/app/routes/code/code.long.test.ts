@@ -8,7 +8,7 @@ import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/po
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { axeFindings } from '../../../../test/harness/axe.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
-import { comeBack, type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
 
@@ -440,6 +440,26 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByRole('main').getByRole('link', { name: 'All codes' }).press('Enter');
     await page.waitForURL('**/codes');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
+    await page.close();
+  });
+
+  test('keeps what is typed into the target while it is being saved, and saves it next', async () => {
+    const code = await newCode('Typed on');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/second');
+    const answer = await holdCalls(page, /SetTarget/);
+    await url.press('Enter');
+    await url.fill('https://example.com/third');
+    answer();
+    await page.getByText('Saved as version 2.').waitFor();
+    expect(await url.inputValue()).toBe('https://example.com/third');
+    expect(await targetOf(code)).toMatchObject({ version: 2, targetUrl: 'https://example.com/second' });
+    await url.press('Enter');
+    await page.getByText('Saved as version 3.').waitFor();
+    await url.waitFor({ state: 'detached' });
+    expect(await targetOf(code)).toMatchObject({ version: 3, targetUrl: 'https://example.com/third' });
     await page.close();
   });
 

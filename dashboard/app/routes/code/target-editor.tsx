@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Checkbox } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Target } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -50,8 +50,12 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const { form } = texts;
   const { email } = useSession();
   const rollBack = useRollBack(code.id);
-  const [initial] = useState(() => draftOf(target));
+  const [initial, setInitial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
+  const latest = useRef(draft);
+  useEffect(() => {
+    latest.current = draft;
+  });
   const [wasSent, setSent] = useState(false);
   // The fields of dates that were typed in part when the form was sent: to the form they are empty.
   const [unfinished, setUnfinished] = useState<readonly string[]>([]);
@@ -104,7 +108,13 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     try {
       const { target: saved } = await save.mutateAsync();
       const version = saved?.version ?? replaced;
-      onClose();
+      mayBeSaved.current = false;
+      if (isChanged(latest.current, draft)) {
+        // What was typed meanwhile has not been sent: the form goes on from what was.
+        setInitial(draft);
+        setReplaced(version);
+        setSent(false);
+      } else onClose();
       await refreshTarget();
       if (version === replaced) return showToast(form.unchanged);
       showToast(form.saved(version), { undo: () => void rollBack(replaced, version) });

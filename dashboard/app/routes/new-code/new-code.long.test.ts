@@ -237,6 +237,24 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.close();
   });
 
+  test('is created as it was sent; what is typed meanwhile is kept, and the page says so', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByLabel('Target URL').fill('https://example.com/sent');
+    const name = page.getByRole('textbox', { name: 'Name' });
+    await name.fill('Sent');
+    const answer = await holdCalls(page, /CreateCode/);
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await name.fill('Typed meanwhile');
+    answer();
+    await page.getByText('Sent was created without what you have entered meanwhile.').waitFor();
+    expect(await name.inputValue()).toBe('Typed meanwhile');
+    expect(await named('Sent')).toHaveLength(1);
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Typed meanwhile' }).waitFor();
+    expect(await named('Typed meanwhile')).toHaveLength(1);
+    await page.close();
+  });
+
   test('cannot be made by a viewer', async () => {
     const page = await pages.open('/codes/new', { role: Role.VIEWER });
     await page.getByText('Your role does not allow this.').waitFor();

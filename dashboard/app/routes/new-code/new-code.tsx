@@ -1,14 +1,16 @@
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
-import { useNavigate, useRouter } from '@tanstack/react-router';
-import { useRef, useState } from 'react';
-import { Button } from '../../components/button.tsx';
+import { Link, useNavigate, useRouter } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { Button, buttonLink } from '../../components/button.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
 import { LandingPagePreview } from '../../components/landing-page/preview.tsx';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
-import { Notice, Page, Section } from '../../components/page.tsx';
+import { Announced, Notice, Page, Section } from '../../components/page.tsx';
 import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
+import { nameOfCode } from '../../data/code-names.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
@@ -35,10 +37,16 @@ export function NewCode() {
 
 function NewCodeForm() {
   const messages = useMessages();
-  const { newCode, common } = messages;
+  const { newCode, common, codes } = messages;
   const errorText = useErrorText();
   const [draft, setDraft] = useState<Draft>(EMPTY_DRAFT);
+  const latest = useRef(draft);
+  useEffect(() => {
+    latest.current = draft;
+  });
   const [wasSent, setSent] = useState(false);
+  // The last code that was created while something else was typed.
+  const [created, setCreated] = useState<Code>();
   const form = useRef<HTMLFormElement>(null);
   const creation = useCreation();
   const navigate = useNavigate();
@@ -60,6 +68,11 @@ function NewCodeForm() {
       onSuccess: ({ code }) => {
         // It is still shown while the one that the person has chosen is loaded.
         if (!code || history.location.pathname !== '/codes/new') return;
+        if (JSON.stringify(latest.current) !== JSON.stringify(draft)) {
+          creation.reset();
+          setSent(false);
+          return setCreated(code);
+        }
         // What was entered is a code now.
         void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
       },
@@ -99,6 +112,19 @@ function NewCodeForm() {
               {isResultUnknown(creation.error) ? newCode.unknownResult : errorText(creation.error)}
             </Notice>
           )}
+          <Announced>
+            {created && (
+              <Notice
+                action={
+                  <Link to="/codes/$codeId" params={{ codeId: created.id }} className={buttonLink.plain}>
+                    {codes.panel.open}
+                  </Link>
+                }
+              >
+                {newCode.createdWithout(nameOfCode(created))}
+              </Notice>
+            )}
+          </Announced>
           <Button type="submit" look="primary" isPending={creation.isPending}>
             {newCode.create}
           </Button>
