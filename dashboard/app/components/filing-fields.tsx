@@ -1,5 +1,5 @@
 import { X } from 'lucide-react';
-import { type KeyboardEvent, useMemo, useState } from 'react';
+import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
 import { foldedName } from '../../../common/codes/folded-name.ts';
 import { isLonger } from '../../../common/codes/is-longer.ts';
 import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../../common/contract/limits.ts';
@@ -7,6 +7,7 @@ import { useFolders, useTags } from '../data/labels.ts';
 import { useMessages } from '../messages/index.ts';
 import styles from './combo-box.module.css';
 import { ComboBox } from './combo-box.tsx';
+import { passFocus } from './focus.ts';
 
 interface FolderFieldProps {
   /** The folder's name; empty for none. */
@@ -48,6 +49,13 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
   const { data } = useTags();
   const [text, setText] = useState('');
   const names = useMemo(() => (data?.tags ?? []).map(({ name }) => name), [data]);
+  const element = useRef<HTMLDivElement>(null);
+  const remove = (name: string) => {
+    onChange(value.filter((each) => each !== name));
+    // To the tag that takes the place of the removed one, or to the field.
+    const at = Math.min(value.indexOf(name), value.length - 2);
+    passFocus(() => element.current?.querySelectorAll<HTMLElement>('input, li button')[at + 1]);
+  };
   const free = useMemo(() => names.filter((name) => !isAmong(value, name)), [names, value]);
   const add = (typed: string) => {
     setText('');
@@ -66,7 +74,7 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
     if (event.key === 'Backspace' && text === '') onChange(value.slice(0, -1));
   };
   return (
-    <div className={styles.tagsField}>
+    <div ref={element} className={styles.tagsField}>
       <ComboBox
         label={labels.tags}
         value={text}
@@ -88,7 +96,7 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
                 type="button"
                 aria-label={labels.removeTag(name)}
                 className={styles.remove}
-                onClick={() => onChange(value.filter((each) => each !== name))}
+                onClick={() => remove(name)}
               >
                 <X aria-hidden size={16} />
               </button>

@@ -7,3 +7,11 @@ export function focusFirstInvalid(form: HTMLElement | null): void {
 export function catchFocus(): void {
   if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
 }
+
+/** Gives the focus to `next` if what had it is gone with the next frame, or else to the page. */
+export function passFocus(next: () => HTMLElement | null | undefined): void {
+  requestAnimationFrame(() => {
+    if (document.activeElement === document.body) next()?.focus();
+    catchFocus();
+  });
+}

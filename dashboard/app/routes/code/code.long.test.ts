@@ -443,6 +443,26 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.close();
   });
 
+  test('keeps the focus beside what is removed from the rules of a target', async () => {
+    const code = await newCode('Removed');
+    const page = await pages.open(`/codes/${code.id}`);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
+    await press(page, 'Change target');
+    await press(page, 'Add a rule');
+    await press(page, 'Add a condition');
+    await page.getByRole('menuitem', { name: 'Devices' }).press('Enter');
+    await press(page, 'Remove condition: Devices');
+    await expect.poll(focused).toBe('Add a condition');
+    await press(page, 'Add a rule');
+    await press(page, 'Move rule 2 up');
+    await expect.poll(focused).toBe('Move rule 1 down');
+    await press(page, 'Remove rule 1');
+    await expect.poll(focused).toBe('Add a rule');
+    await press(page, 'Cancel');
+    await page.close();
+  });
+
   test('keeps what is typed into the target while it is being saved, and saves it next', async () => {
     const code = await newCode('Typed on');
     const page = await pages.open(`/codes/${code.id}`);

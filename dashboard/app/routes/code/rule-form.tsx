@@ -1,6 +1,8 @@
 import { ArrowDown, ArrowUp, Plus, Trash2, X } from 'lucide-react';
+import { useRef } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Field } from '../../components/field.tsx';
+import { passFocus } from '../../components/focus.ts';
 import { Menu } from '../../components/menu.tsx';
 import { Select } from '../../components/select.tsx';
 import { useMessages } from '../../messages/index.ts';
@@ -30,14 +32,21 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
   const path = `policy.rules[${number - 1}]`;
   const addable = CONDITIONS.filter((kind) => !rule.conditions.includes(kind));
   const index = number - 1;
+  const buttons = useRef<HTMLDivElement>(null);
+  const add = useRef<HTMLButtonElement>(null);
+  const move = (to: number) => {
+    onMove(to);
+    // At its new position the rule may lack the button, and a moved element loses the focus.
+    passFocus(() => buttons.current?.querySelector('button'));
+  };
   return (
     <fieldset className={styles.rule}>
       <legend className="visually-hidden">{ruleName(number)}</legend>
       <header className={styles.ruleHeader}>
         <strong>{ruleName(number)}</strong>
-        <div className={styles.buttons}>
-          {number > 1 && <IconButton icon={ArrowUp} label={form.up(number)} onPress={() => onMove(index - 1)} />}
-          {!isLast && <IconButton icon={ArrowDown} label={form.down(number)} onPress={() => onMove(index + 1)} />}
+        <div ref={buttons} className={styles.buttons}>
+          {number > 1 && <IconButton icon={ArrowUp} label={form.up(number)} onPress={() => move(index - 1)} />}
+          {!isLast && <IconButton icon={ArrowDown} label={form.down(number)} onPress={() => move(index + 1)} />}
           <IconButton icon={Trash2} label={form.removeRule(number)} onPress={onRemove} />
         </div>
       </header>
@@ -58,7 +67,10 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
             <IconButton
               icon={X}
               label={form.removeCondition(form.kinds[kind])}
-              onPress={() => onChange({ ...rule, conditions: rule.conditions.filter((each) => each !== kind) })}
+              onPress={() => {
+                onChange({ ...rule, conditions: rule.conditions.filter((each) => each !== kind) });
+                passFocus(() => add.current);
+              }}
             />
           </div>
         </fieldset>
@@ -74,7 +86,7 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
               onAction: () => onChange({ ...rule, conditions: [...rule.conditions, kind] }),
             }))}
           >
-            <Button icon={Plus} look="quiet">
+            <Button ref={add} icon={Plus} look="quiet">
               {form.addCondition}
             </Button>
           </Menu>

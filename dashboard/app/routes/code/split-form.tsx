@@ -1,6 +1,8 @@
 import { Plus, X } from 'lucide-react';
+import { useRef } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Field } from '../../components/field.tsx';
+import { passFocus } from '../../components/focus.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type DraftVariant, newVariant, weightOf } from './policy-draft.ts';
@@ -19,6 +21,7 @@ interface SplitFormProps {
 export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) {
   const { form } = useMessages().target;
   const format = useFormat();
+  const add = useRef<HTMLButtonElement>(null);
   const sum = variants.reduce((total, { weight }) => total + weightOf(weight), 0);
   const set = (key: string, change: Partial<DraftVariant>) =>
     onChange(variants.map((each) => (each.key === key ? { ...each, ...change } : each)));
@@ -59,7 +62,10 @@ export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) 
               <IconButton
                 icon={X}
                 label={form.removeVariant(label)}
-                onPress={() => onChange(variants.filter((each) => each.key !== key))}
+                onPress={() => {
+                  onChange(variants.filter((each) => each.key !== key));
+                  passFocus(() => add.current);
+                }}
               />
             </div>
           )}
@@ -68,7 +74,7 @@ export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) 
       {errors.has(path) && <p className={styles.error}>{errors.get(path)}</p>}
       {variants.length < MAX_VARIANTS && (
         <div>
-          <Button icon={Plus} look="quiet" onPress={() => onChange([...variants, newVariant(nextLabel())])}>
+          <Button ref={add} icon={Plus} look="quiet" onPress={() => onChange([...variants, newVariant(nextLabel())])}>
             {form.addVariant}
           </Button>
         </div>

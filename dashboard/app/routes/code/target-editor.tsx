@@ -7,7 +7,7 @@ import type { Target } from '../../../../proto/gen/signpost/targets/v1/targets_p
 import { Button } from '../../components/button.tsx';
 import { Actions } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
-import { focusFirstInvalid } from '../../components/focus.ts';
+import { focusFirstInvalid, passFocus } from '../../components/focus.ts';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { SaveFailed } from '../../components/save-failed.tsx';
@@ -60,6 +60,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   // The fields of dates that were typed in part when the form was sent: to the form they are empty.
   const [unfinished, setUnfinished] = useState<readonly string[]>([]);
   const element = useRef<HTMLFormElement>(null);
+  const addRule = useRef<HTMLButtonElement>(null);
   // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(target.version);
   // Whether an earlier call may have saved the target although its answer was lost.
@@ -167,12 +168,19 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               errors={errors}
               onChange={(changed) => setRule(index, changed)}
               onMove={(to) => moveRule(index, to)}
-              onRemove={() => setRules(draft.rules.filter((each) => each.key !== rule.key))}
+              onRemove={() => {
+                setRules(draft.rules.filter((each) => each.key !== rule.key));
+                passFocus(() => addRule.current);
+              }}
             />
           ))}
           {draft.rules.length < MAX_RULES && (
             <div>
-              <Button icon={Plus} onPress={() => setDraft({ ...draft, rules: [...draft.rules, newRule()] })}>
+              <Button
+                ref={addRule}
+                icon={Plus}
+                onPress={() => setDraft({ ...draft, rules: [...draft.rules, newRule()] })}
+              >
                 {form.addRule}
               </Button>
             </div>

@@ -1,5 +1,5 @@
 import { Download, FolderInput, ListChecks, Pause, Play, RotateCcw, Tag, Target, Trash2, X } from 'lucide-react';
-import { useState } from 'react';
+import { type RefObject, useState } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Picker } from '../../components/picker.tsx';
@@ -15,6 +15,8 @@ import { RetargetDialog } from './retarget-dialog.tsx';
 import type { Selecting } from './selection.ts';
 
 interface BulkBarProps {
+  /** The list, which gets the focus from this bar. */
+  readonly list: RefObject<HTMLElement | null>;
   readonly selecting: Selecting;
   readonly filter: CodesFilter;
   /** All codes that match the filters. */
@@ -26,7 +28,7 @@ interface BulkBarProps {
 }
 
 /** What can be done with the selected codes. */
-export function BulkBar({ selecting, filter, total, isLowerBound, isDeleted }: BulkBarProps) {
+export function BulkBar({ list, selecting, filter, total, isLowerBound, isDeleted }: BulkBarProps) {
   const { codes, common } = useMessages();
   const { bulk } = codes;
   // There the list has no head with a box for all.
@@ -46,7 +48,14 @@ export function BulkBar({ selecting, filter, total, isLowerBound, isDeleted }: B
       {count > 0 && (
         <div className={styles.bar} role="toolbar" aria-label={bulk.label}>
           <span className={styles.count}>
-            <IconButton icon={X} label={codes.unselect} onPress={selecting.clear} />
+            <IconButton
+              icon={X}
+              label={codes.unselect}
+              onPress={() => {
+                list.current?.focus({ preventScroll: true });
+                selecting.clear();
+              }}
+            />
             <strong role="status">
               {codes.selected((isAtLeast ? codes.atLeast : codes.count)(count, format.number(count)))}
             </strong>

@@ -1,7 +1,7 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
 import { Pause, Play, RotateCcw, X } from 'lucide-react';
-import { useMemo } from 'react';
+import { type RefObject, useMemo } from 'react';
 import { AnalyticsService } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink, IconButton } from '../../components/button.tsx';
@@ -23,7 +23,7 @@ import styles from './codes.module.css';
 import { useOpenCode } from './filters.tsx';
 
 /** The essentials of one code beside the list, which stays usable; where there is no room, over it. */
-export function CodePanel({ id }: { readonly id: string }) {
+export function CodePanel({ id, list }: { readonly id: string; readonly list: RefObject<HTMLElement | null> }) {
   const { codes } = useMessages();
   const open = useOpenCode();
   const hasRoom = useMedia('(min-width: 1200px)');
@@ -42,7 +42,14 @@ export function CodePanel({ id }: { readonly id: string }) {
     <aside className={styles.panel} aria-label={codes.panel.label(title)}>
       <header className={styles.panelHeader}>
         <h2>{title}</h2>
-        <IconButton icon={X} label={codes.panel.close} onPress={close} />
+        <IconButton
+          icon={X}
+          label={codes.panel.close}
+          onPress={() => {
+            list.current?.focus({ preventScroll: true });
+            close();
+          }}
+        />
       </header>
       {content}
     </aside>

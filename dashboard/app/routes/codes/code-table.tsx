@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table of absolutely placed rows cannot be made of table elements.
 // biome-ignore-all lint/a11y/useFocusableInteractive: the list has the focus and names its active row.
-import { type KeyboardEvent, type MouseEvent, useEffect, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, type MouseEvent, type RefObject, useEffect, useId, useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { nameOfCode } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
@@ -17,6 +17,7 @@ const ENTRY_PX = 84;
 const HEADER_PX = 40;
 
 interface CodeTableProps {
+  readonly list: RefObject<HTMLDivElement | null>;
   readonly total: number;
   readonly codeAt: (index: number) => Code | undefined;
   /** The rows to load: the first, and the one after the last. */
@@ -36,10 +37,9 @@ interface CodeTableProps {
  * keeps the focus, so that Tab leads out of it whatever its length.
  */
 export function CodeTable(props: CodeTableProps) {
-  const { total, codeAt, onShow, selecting, isSelectable, onSelectRange, openCode, onOpen } = props;
+  const { list: scroller, total, codeAt, onShow, selecting, isSelectable, onSelectRange, openCode, onOpen } = props;
   const { codes } = useMessages();
   const format = useFormat();
-  const scroller = useRef<HTMLDivElement>(null);
   const isPhone = useMedia(PHONE);
   const isPrinted = useMedia('print');
   const rowHeight = isPhone ? ENTRY_PX : ROW_PX;

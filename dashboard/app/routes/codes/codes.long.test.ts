@@ -501,6 +501,32 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     }
   });
 
+  test('buttons that remove themselves pass the focus on', async () => {
+    const page = await pages.open('/codes?state=active&kind=dynamic', {
+      context: { viewport: { width: 1440, height: 900 } },
+    });
+    const list = page.getByRole('grid');
+    await page.getByRole('row', { name: /Voucher/ }).waitFor();
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
+    await page.getByRole('button', { name: 'Remove filter: State' }).press('Enter');
+    await expect.poll(() => page.url()).not.toContain('state');
+    expect(await focused()).toBe('State');
+    await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
+    await expect.poll(() => page.url()).not.toContain('kind');
+    expect(await focused()).toBe('Folder');
+    await list.focus();
+    await page.keyboard.press('Space');
+    await page.getByRole('button', { name: 'Clear selection' }).press('Enter');
+    await page.getByRole('toolbar').waitFor({ state: 'detached' });
+    expect(await list.evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Close details' }).press('Enter');
+    await page.getByRole('button', { name: 'Close details' }).waitFor({ state: 'detached' });
+    expect(await list.evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.context().close();
+  });
+
   test('leaves out of the address what it does not understand', async () => {
     for (const search of ['q=true', 'tags=abc', 'state=foo', 'folder=5', 'code=7']) {
       const page = await pages.open(`/codes?${search}`);

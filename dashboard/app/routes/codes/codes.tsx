@@ -1,6 +1,6 @@
 import { Link, useSearch } from '@tanstack/react-router';
 import { Plus, QrCode, SearchX } from 'lucide-react';
-import { type ReactNode, useCallback, useState } from 'react';
+import { type ReactNode, useCallback, useRef, useState } from 'react';
 import { buttonLink } from '../../components/button.tsx';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
@@ -30,6 +30,7 @@ export function Codes() {
   const mayEdit = useMay('editor');
   const search = useSearch({ from: '/codes' });
   const open = useOpenCode();
+  const table = useRef<HTMLDivElement>(null);
   const filter = filterOf(search);
   const key = JSON.stringify(filter);
   const [shown, setShown] = useState({ key, first: 0, last: 0 });
@@ -66,6 +67,7 @@ export function Codes() {
       <div className={styles.columns}>
         <CodeTable
           key={key}
+          list={table}
           total={total}
           codeAt={list.codeAt}
           onShow={onShow}
@@ -75,7 +77,7 @@ export function Codes() {
           openCode={search.code}
           onOpen={(code) => open(code?.id)}
         />
-        {search.code !== undefined && <CodePanel key={search.code} id={search.code} />}
+        {search.code !== undefined && <CodePanel key={search.code} id={search.code} list={table} />}
       </div>
     );
   } else if (key === '{}') {
@@ -113,6 +115,7 @@ export function Codes() {
       {list.isLowerBound && <Notice>{codes.partlySearched}</Notice>}
       {mayEdit && total !== undefined && (
         <BulkBar
+          list={table}
           selecting={selecting}
           filter={filter}
           total={total}

@@ -25,13 +25,14 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
   const set = useSetSearch();
   const folders = useFolders();
   const tags = useTags();
+  const element = useRef<HTMLElement>(null);
   const counted = (id: string, label: string, count: bigint) => ({
     id,
     label,
     description: codes.count(Number(count), format.number(count)),
   });
   return (
-    <search className={styles.filters} aria-label={codes.filters.label}>
+    <search ref={element} className={styles.filters} aria-label={codes.filters.label}>
       <SearchText text={search.q ?? ''} />
       <Filter
         label={codes.filters.folder}
@@ -64,7 +65,13 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
         onChange={([chosen]) => set({ kind: KINDS.find((kind) => kind === chosen) })}
       />
       {Object.keys(NO_FILTERS).some((key) => search[key as keyof typeof NO_FILTERS] !== undefined) && (
-        <Button look="quiet" onPress={() => set(NO_FILTERS)}>
+        <Button
+          look="quiet"
+          onPress={() => {
+            element.current?.querySelector('button')?.focus();
+            set(NO_FILTERS);
+          }}
+        >
           {codes.filters.clear}
         </Button>
       )}
@@ -157,15 +164,25 @@ function Filter({ label, options, value, onChange, isMultiple, query }: FilterPr
   );
   const note = query && !query.data ? (query.error ? errorText(query.error) : common.loading) : undefined;
   const isSet = value.length > 0;
+  const opener = useRef<HTMLButtonElement>(null);
   return (
     <div className={isSet ? styles.setChip : styles.chip}>
       <Picker label={label} options={options} value={value} onChange={onChange} isMultiple={isMultiple} note={note}>
-        <Button look="quiet">
+        <Button ref={opener} look="quiet">
           <span className={styles.value}>{isSet ? `${label}: ${format.list(names)}` : label}</span>
           {!isSet && <ChevronDown aria-hidden size={16} />}
         </Button>
       </Picker>
-      {isSet && <IconButton icon={X} label={codes.filters.remove(label)} onPress={() => onChange([])} />}
+      {isSet && (
+        <IconButton
+          icon={X}
+          label={codes.filters.remove(label)}
+          onPress={() => {
+            opener.current?.focus();
+            onChange([]);
+          }}
+        />
+      )}
     </div>
   );
 }

@@ -255,6 +255,18 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.close();
   });
 
+  test('keeps the focus at the tags when one is removed', async () => {
+    const page = await pages.open('/codes/new');
+    const tags = page.getByRole('combobox', { name: 'Tags' });
+    await tags.fill('indoor,outdoor,');
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+    await page.getByRole('button', { name: 'Remove the tag “indoor”' }).press('Enter');
+    await expect.poll(focused).toBe('Remove the tag “outdoor”');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => tags.evaluate((field) => field === document.activeElement)).toBe(true);
+    await page.close();
+  });
+
   test('cannot be made by a viewer', async () => {
     const page = await pages.open('/codes/new', { role: Role.VIEWER });
     await page.getByText('Your role does not allow this.').waitFor();
