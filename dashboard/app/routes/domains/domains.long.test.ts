@@ -62,6 +62,18 @@ describe.skipIf(!CHROMIUM)('domains', () => {
     await page.close();
   });
 
+  test('are shown by themselves once Signpost is available again', async () => {
+    const page = await pages.open('/');
+    await page.getByRole('navigation').waitFor();
+    const [core] = pages.signpost.cores;
+    await core?.kill();
+    await page.getByRole('navigation').getByRole('link', { name: 'Domains' }).click();
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+    await core?.restart();
+    await page.getByRole('button', { name: 'Add a domain' }).first().waitFor({ timeout: 45_000 });
+    await page.close();
+  });
+
   test('can be seen by a viewer, in German, without buttons to change them', async () => {
     const { domain } = await pages.client(DomainsService).addDomain({ hostname: 'karte.example.com' });
     await pages.client(DomainsService).verifyDomain({ id: domain?.id ?? '' });

@@ -5,6 +5,7 @@ import { DomainState, DomainsService } from '../../../../proto/gen/signpost/doma
 import { Button } from '../../components/button.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Empty, Page } from '../../components/page.tsx';
+import { recoveryInterval } from '../../data/queries.ts';
 import { useMay } from '../../data/session.ts';
 import { useMessages } from '../../messages/index.ts';
 import { AddDomain } from './add-domain.tsx';
@@ -23,8 +24,10 @@ export function Domains() {
     DomainsService.method.listDomains,
     {},
     {
-      refetchInterval: ({ state }) =>
-        state.data?.domains.some((domain) => domain.state !== DomainState.LIVE) ? REFRESH_MS : false,
+      refetchInterval: (query) =>
+        query.state.data?.domains.some(({ state }) => state !== DomainState.LIVE)
+          ? REFRESH_MS
+          : recoveryInterval(query),
     },
   );
   const add = (
