@@ -4,7 +4,7 @@ import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/acco
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { CHROMIUM } from '../../test/harness/browser.ts';
-import { comeBack, type DashboardPages, startPages } from './pages.fixture.ts';
+import { comeBack, type DashboardPages, holdCalls, startPages } from './pages.fixture.ts';
 
 /** The frame around the pages: navigation, search, language, theme. */
 
@@ -54,6 +54,28 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.keyboard.type('poster');
     await page.getByRole('alert').getByText('No.').waitFor();
     expect(await page.getByText('Nothing matches.').count()).toBe(0);
+  });
+
+  test('opens no code that an earlier text has found', async () => {
+    const codes = pages.client(CodesService);
+    await codes.createCode({ targetUrl: 'https://example.com/', name: 'Harbour poster' });
+    const { code } = await codes.createCode({ targetUrl: 'https://example.com/', name: 'Garden sign' });
+    const page = await pages.open('/');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('searchbox').fill('Harbour p');
+    await page.getByRole('option', { name: /Harbour poster/ }).waitFor();
+    const answer = await holdCalls(page, /ListCodes/);
+    await page.getByRole('searchbox').fill('Garden');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForTimeout(500);
+    expect(new URL(page.url()).pathname).toBe('/');
+    answer();
+    await page.getByRole('option', { name: /Garden sign/ }).waitFor();
+    await page.getByRole('searchbox').press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/codes/${code?.id}`);
+    await page.close();
   });
 
   test('speaks German where the browser does, and remembers a choice', async () => {

@@ -42,7 +42,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
-  const { data, error, isFetching } = useQuery(
+  const { data, error, isFetching, isPlaceholderData } = useQuery(
     CodesService.method.listCodes,
     { search: wanted, limit: MAX_CODES },
     { enabled: wanted !== '', placeholderData: keepPreviousData },
@@ -51,7 +51,10 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     .map(([key, to]) => ({ id: to, name: shell.nav[key as keyof typeof PAGES] }))
     .filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));
   const codes = wanted === '' ? [] : (data?.codes ?? []);
+  // Until the answer is there, the list has the codes that an earlier text found.
+  const isLate = text.trim() !== wanted || isPlaceholderData;
   const open = (to: string) => {
+    if (isLate && to.startsWith('/codes/')) return;
     onClose();
     void navigate({ to });
   };
