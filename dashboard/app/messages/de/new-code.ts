@@ -47,7 +47,7 @@ export const newCode: typeof en = {
   domainHint: 'Sie steht im Druck und lässt sich später nicht ändern.',
   foreground: 'Module',
   background: 'Hintergrund',
-  lowContrast: (ratio) => `Der Kontrast beträgt nur ${ratio}:1. Unter 3:1 versagen viele Scanner.`,
+  lowContrast: (ratio) => `Der Kontrast beträgt nur ${ratio.replace('.', ',')}:1. Unter 3:1 versagen viele Scanner.`,
   inverted: 'Nicht jeder Scanner liest helle Module auf dunklem Grund.',
   dense: 'Das ist ein dichter Code. Drucken Sie ihn mindestens 4 cm breit.',
   preview: 'Vorschau',

@@ -11,6 +11,7 @@ import { CODE_PROBLEMS } from '../../../../src/targets/changes/find-codes.ts';
 import { FOLDER, TAG } from '../../../../src/taxonomy/label-kinds.ts';
 import { parseFolderName, parseTagName } from '../../../../src/taxonomy/names.ts';
 import { labelsOf } from '../../../../src/taxonomy/resolve.ts';
+import { newCode } from './new-code.ts';
 import { rowSentence } from './row-sentences.ts';
 
 const ENGLISH = /\b(the|it|its|is|was|has|have|no|not|to|a|an|and|for|must|most|only)\b/i;
@@ -72,6 +73,12 @@ test('every warning about a new code is put in German', () => {
 
 test('every reason why one of many codes is not changed is put in German', () => {
   expectGerman([...Object.values(CODE_PROBLEMS), codeLimitReached(5, 5).rawMessage]);
+});
+
+test('figures of the contrast have a decimal comma', () => {
+  const contrast = /nur 1,\d\d?:1\. Unter \d(,\d)?:1/;
+  expect(rowSentence(designWarning('#888888', '#999999') ?? '')).toMatch(contrast);
+  expect(newCode.lowContrast('1.2')).toMatch(contrast);
 });
 
 test('a sentence that is not known stays as it is', () => {

@@ -4,7 +4,7 @@ import { fieldSentence } from './field-sentences.ts';
  * Sentences of the core about codes and rows, of batches and of changes of many codes, and what they are in German; but for
  * those about a field, which begin with its name. A test compares them with the core's.
  */
-const SENTENCES: readonly (readonly [RegExp, string])[] = [
+const SENTENCES: readonly (readonly [RegExp, string | ((...groups: string[]) => string)])[] = [
   [/^A row must be an object\.$/, 'Eine Zeile muss ein Objekt sein.'],
   [
     /^design: light modules on a dark background cannot be read by every scanner\.$/,
@@ -12,7 +12,8 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^design: the contrast of the colours is only (\S+):1; below (\S+):1 many scanners fail\.$/,
-    'Der Kontrast der Farben beträgt nur $1:1. Unter $2:1 versagen viele Scanner.',
+    (_, contrast = '', least = '') =>
+      `Der Kontrast der Farben beträgt nur ${decimal(contrast)}:1. Unter ${decimal(least)}:1 versagen viele Scanner.`,
   ],
   [
     /^The account's limit of (\d+) QR codes is reached; delete some or change the plan\.$/,
@@ -36,12 +37,21 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [/^The code was deleted before its target was changed\.$/, 'Der Code wurde gelöscht, bevor sein Ziel geändert war.'],
 ];
 
+/** A figure of the core, as German writes it. */
+function decimal(figure: string): string {
+  return figure.replace('.', ',');
+}
+
 /** A sentence about a field: its name in the API, and the rest. */
 const ABOUT_FIELD = /^([\w.[\]]+): (.+)$/s;
 
 /** A sentence of the core in German; one that is newer than these pages stays as it is. */
 export function rowSentence(sentence: string): string {
-  const whole = SENTENCES.reduce((text, [english, german]) => text.replace(english, german), sentence);
+  const whole = SENTENCES.reduce(
+    (text, [english, german]) =>
+      typeof german === 'string' ? text.replace(english, german) : text.replace(english, german),
+    sentence,
+  );
   const [, field = '', rest = ''] = ABOUT_FIELD.exec(whole) ?? [];
   const german = fieldSentence(rest);
   return german === undefined ? whole : `${field}: ${german}`;
