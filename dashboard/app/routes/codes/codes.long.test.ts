@@ -503,7 +503,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
 
   test('buttons that remove themselves pass the focus on', async () => {
     const page = await pages.open('/codes?state=active&kind=dynamic', {
-      context: { viewport: { width: 1440, height: 900 } },
+      context: { locale: 'en-IE', viewport: { width: 1440, height: 900 } },
     });
     const list = page.getByRole('grid');
     await page.getByRole('row', { name: /Voucher/ }).waitFor();
