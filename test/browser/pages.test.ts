@@ -109,7 +109,7 @@ describe.skipIf(!CHROMIUM)('pages on a phone', () => {
   });
 
   test.each(['de-CH', 'fr-FR', 'es-MX', 'pt-BR', 'zh-TW', 'ja-JP', 'nl-NL'])(
-    'the reader’s language: %s',
+    'the visitor’s language: %s',
     async (locale) => {
       shown = (language) => pageFor('gone', language);
       const { lang, heading } = await look('gone', 'light', locale);

@@ -29,7 +29,7 @@ const MAX_LANDING_PAGE_BYTES = 16 * 1024 * 1024;
 /** By their content. */
 const landingPages = new BoundedMap<string, Page>(MAX_LANDING_PAGES, MAX_LANDING_PAGE_BYTES);
 
-/** The page in the reader's language. */
+/** The page in the visitor's language. */
 export function pageFor(kind: PageKind, acceptLanguage: string | undefined): Page {
   const language = languageOf(acceptLanguage);
   const key = `${kind} ${language}`;
