@@ -5,7 +5,7 @@ import { ACCEPT, type Responder, startReceiver } from '../src/webhooks/receiver.
 import { type Signpost, startSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
-const EVENTUALLY = { interval: 100 };
+const EVENTUALLY = { timeout: 30_000, interval: 100 };
 let signpost: Signpost;
 let pool: pg.Pool;
 let account: string;

@@ -5,7 +5,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Account, contract, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const EVENTUALLY = { interval: 100 };
+const EVENTUALLY = { timeout: 30_000, interval: 100 };
 /** A batch is never finished within the request. */
 const api = contract({ env: { BATCH_WINDOW_MS: '0' } });
 
