@@ -35,7 +35,7 @@ export function codeAnalyticsCommand(code: Command): void {
         codes.getCode({ id }),
       ]);
       const { name, scanUrl } = requiredField(found, 'code');
-      const title = onOneLine([name, scanUrl].filter(Boolean).join('  '));
+      const title = [onOneLine(name ?? ''), scanUrl].filter(Boolean).join('  ');
       const shown = withTargets(read);
       printStyled(json(), shown, () => `${title}\n${report(shown)}`);
     },

@@ -26,7 +26,7 @@ export function withoutControlCharacters(text: string): string {
 
 /** Text of customers on one line and without control characters: it must not look like a line of the program. */
 export function onOneLine(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ');
+  return text.replace(/ *\p{Cc}[ \p{Cc}]*/gu, ' ');
 }
 
 /** Prints a record: as JSON, or as `fields`. */

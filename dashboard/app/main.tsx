@@ -9,6 +9,7 @@ import { createRoot } from 'react-dom/client';
 import { watchFiles } from './data/missing-files.ts';
 import { apply, language, useLanguage } from './data/preferences.ts';
 import { queryClient } from './data/queries.ts';
+import { watchRestoredPages } from './data/restored-pages.ts';
 import { sessionQuery } from './data/session.ts';
 import { transport } from './data/transport.ts';
 import { loadFirstMessages } from './messages/index.ts';
@@ -29,6 +30,7 @@ function App() {
 
 apply();
 watchFiles();
+watchRestoredPages();
 const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root.');
 // Both are needed before anything can be shown, so neither waits for the other.

@@ -70,6 +70,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.keyboard.press('Enter');
     await page.waitForTimeout(500);
     expect(new URL(page.url()).pathname).toBe('/');
+    expect(await page.getByRole('searchbox').isVisible()).toBe(true);
     answer();
     await page.getByRole('option', { name: /Garden sign/ }).waitFor();
     await page.getByRole('searchbox').press('ArrowDown');
@@ -396,15 +397,19 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
-  test('is loaded anew if the browser shows it as it kept it', async () => {
+  test('reads its session again if Back shows it as the browser kept it', async () => {
     const page = await pages.open('/team', { context: { locale: 'en-SG' } });
-    await page.getByRole('textbox', { name: 'Name of the account' }).waitFor();
-    await page.evaluate(() => {
-      document.documentElement.dataset.kept = 'true';
-      window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }));
-    });
-    await page.locator('html:not([data-kept])').waitFor({ state: 'attached' });
-    await page.getByRole('textbox', { name: 'Name of the account' }).waitFor();
+    const name = page.getByRole('textbox', { name: 'Name of the account' });
+    await name.fill('Still here');
+    const restore = () =>
+      page.evaluate(() => window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+    const read = page.waitForResponse('**/session');
+    await restore();
+    await read;
+    expect(await name.inputValue()).toBe('Still here');
+    await page.context().clearCookies();
+    await restore();
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
     await page.context().close();
   });
 

@@ -35,7 +35,7 @@ export function sealedCookies(purpose: string, { secretKey, dashboardUrl }: Cook
   const attributes = { path: '/', httpOnly: true, secure, sameSite: 'lax' } as const;
   const seal = sealFor(purpose, secretKey);
   return {
-    /** The cookie whose name ends so. */
+    /** The cookie with this suffix. */
     named(suffix: string): SealedCookie {
       const cookie = prefix + suffix;
       return {
@@ -52,7 +52,7 @@ export function sealedCookies(purpose: string, { secretKey, dashboardUrl }: Cook
         },
       };
     },
-    /** How the names end that a request carries. Browsers send the oldest first (RFC 6265, 5.4). */
+    /** The suffixes of the cookies that a request carries, the oldest first (RFC 6265, 5.4). */
     suffixes(request: FastifyRequest): readonly string[] {
       const names = Object.keys(request.cookies).filter((name) => name.startsWith(prefix));
       return names.map((name) => name.slice(prefix.length));

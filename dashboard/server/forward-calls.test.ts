@@ -179,7 +179,7 @@ describe('a page that shows another account or person than the session’s', () 
       const error = ConnectError.from(await call().catch((thrown) => thrown));
       expect([error.code, error.rawMessage]).toEqual([
         Code.FailedPrecondition,
-        'Another account or person was signed in in another tab. Reload this page.',
+        'In another tab, another account was opened or another person has signed in. Reload this page.',
       ]);
       expect(error.metadata.get('signpost-account-changed')).toBe('true');
     }

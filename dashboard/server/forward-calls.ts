@@ -30,8 +30,8 @@ const STREAM_MS = 10 * 60_000;
 const MARGIN_MS = 2_000;
 
 /**
- * `acct_…` and `mbr_…`: the account that a page shows, and as whom. The cookie names those of the session, which another tab
- * may have changed since; such a page's calls are rejected, and their answers marked, also those of streams.
+ * `acct_…` and `mbr_…`: the account and the member that a page shows. The cookie names those of the session, which another
+ * tab may have changed since; such a page's calls are rejected, and their answers marked, also those of streams.
  */
 const SHOWN_ACCOUNT = 'signpost-shown-account';
 const SHOWN_MEMBER = 'signpost-shown-member';
@@ -98,7 +98,7 @@ export function forwardCalls(
     const { [SHOWN_ACCOUNT]: account = session.account, [SHOWN_MEMBER]: member = session.member } = request.headers;
     if (account !== session.account || member !== session.member) {
       reply.header(ACCOUNT_CHANGED, 'true');
-      const message = 'Another account or person was signed in in another tab. Reload this page.';
+      const message = 'In another tab, another account was opened or another person has signed in. Reload this page.';
       return new ConnectError(message, Code.FailedPrecondition);
     }
     if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');

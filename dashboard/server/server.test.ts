@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -91,18 +92,39 @@ test('one client’s made-up links do not delay those of others behind the same 
   await server.close();
 });
 
+/** The headers of a browser that has begun a sign-in with the state `s`. */
+async function begun(wayIn: { to?: string; account?: string }): Promise<{ cookie: string }> {
+  const checks = { state: 's', nonce: 'n', verifier: 'v', to: `${ORIGIN}/`, ...wayIn };
+  const sealed = await sealFor('sign-in', SECRET_KEY).close(checks, Math.floor(Date.now() / 1_000) + 60);
+  const suffix = createHash('sha256').update(checks.state).digest('base64url').slice(0, 16);
+  return { cookie: `__Host-sign-in-${suffix}=${sealed}` };
+}
+
 test('made-up codes are checked by the provider 50 at a time', async () => {
   const { calls, call } = counted(() => {
     throw new Error('invalid_grant');
   });
   const server = await serverBefore({}, { provider: { finish: call } as unknown as OpenidProvider });
-  const checks = { state: 's', nonce: 'n', verifier: 'v', to: `${ORIGIN}/` };
-  const sealed = await sealFor('sign-in', SECRET_KEY).close(checks, Math.floor(Date.now() / 1_000) + 60);
-  const headers = { cookie: `__Host-sign-in=${sealed}` };
+  const headers = await begun({});
   const finish = () => server.inject({ url: '/sign-in/callback?code=made-up&state=s', headers });
   const answers = await Promise.all(Array.from({ length: 200 }, finish));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(200).fill(400));
   expect(calls.most).toBe(50);
+  await server.close();
+});
+
+test('a sign-in that the core could not finish can be begun again for the same page and account', async () => {
+  const accounts = {
+    listMemberships: async () => {
+      throw new ConnectError('The core does not respond.', Code.Unavailable);
+    },
+  };
+  const provider = { finish: async () => ({ verifiedEmail: 'a@example.com', name: null, subject: 's' }) };
+  const server = await serverBefore({ accounts }, { provider: provider as unknown as OpenidProvider });
+  const headers = await begun({ to: `${ORIGIN}/team`, account: 'acct_1' });
+  const { statusCode, body } = await server.inject({ url: '/sign-in/callback?code=c&state=s', headers });
+  const again = new URLSearchParams({ to: `${ORIGIN}/team`, account: 'acct_1' });
+  expect([statusCode, body]).toEqual([503, expect.stringContaining(`"/sign-in?${again}"`.replace('&', '&amp;'))]);
   await server.close();
 });
 

@@ -21,8 +21,8 @@ const LINKS = { concurrency: 8, maxWaiting: 2_000, items: 'sign-ins' };
 /** The longest address that a sign-in leads back to: the cookie that keeps it must stay below 4,096 bytes. */
 const MAX_ADDRESS = 1_000;
 
-/** The longest id of an account, likewise. */
-const MAX_ACCOUNT = 100;
+/** An id of an account, of limited length likewise. */
+const ACCOUNT_ID = /^acct_\w{1,64}$/;
 
 /**
  * Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to` and the account to open there as `account`,
@@ -48,7 +48,7 @@ export function signInAtProvider(
     const { account } = request.query;
     const way: WayIn = {
       to: ownAddress(request.query.to, dashboardUrl),
-      ...(typeof account === 'string' && account.length <= MAX_ACCOUNT && { account }),
+      ...(typeof account === 'string' && ACCOUNT_ID.test(account) && { account }),
     };
     try {
       const { url, checks } = await provider.begin();
@@ -76,7 +76,7 @@ export function signInAtProvider(
       logger.info({ account, member, by: 'provider' }, 'a member has signed in');
       return reply.header('cache-control', 'no-store').redirect(checks.to, 303);
     } catch (error) {
-      if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable');
+      if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable', again(checks));
       if (error instanceof ProviderUnavailableError) {
         logger.warn({ err: error }, 'the OpenID provider is unavailable');
         return sendPage(request, reply, 'provider-unavailable', again(checks));

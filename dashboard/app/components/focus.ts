@@ -8,7 +8,7 @@ export function catchFocus(): void {
   if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
 }
 
-/** Gives the focus to `next` if what had it is gone with the next frame, or else to the page. */
+/** Gives the focus to `next`, or else to the page, if what had it is gone by the next frame. */
 export function passFocus(next: () => HTMLElement | null | undefined): void {
   requestAnimationFrame(() => {
     if (document.activeElement === document.body) next()?.focus();

@@ -81,7 +81,7 @@ export function Status(props: {
   return <span className={`${styles.status} ${styles[props.look ?? 'plain']}`}>{props.children}</span>;
 }
 
-/** Reads aloud what appears in it later, as a notice does; screen readers must know of the place before. */
+/** A live region for what appears later: screen readers announce only changes of regions that they know already. */
 export function Announced({ children }: { readonly children: ReactNode }) {
   return (
     <div role="status" className={styles.announced}>

@@ -42,7 +42,7 @@ export const sessionQuery = queryOptions({
     const session = (await response.json()) as Session | SignedOut;
     if (isSignedOut(session)) return session;
     // In another tab another account was opened, or another person has signed in; or this one has left the account.
-    if (shown && (session.account.id !== shown.account.id || session.member.id !== shown.member.id)) openAnew();
+    if (shown && (session.account.id !== shown.account.id || session.member.id !== shown.member.id)) void openAnew();
     else shown = session;
     return session;
   },
@@ -84,24 +84,26 @@ export function shownSession(): Session | undefined {
   return shown;
 }
 
+/** How long leaving a page may take, in ms. After that the person has chosen to stay, when asked about what was entered. */
+const LEAVE_MS = 5_000;
+
 let isOpening = false;
 
-/** Loads everything anew: what the pages have loaded is of another account or person. */
-export function openAnew(): void {
+/**
+ * Loads everything anew: what the pages have loaded is of another account or person. Resolves if the person has chosen to
+ * stay.
+ */
+export async function openAnew(): Promise<void> {
   isOpening = true;
   location.assign('/');
+  await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+  isOpening = false;
 }
 
 /** Whether `openAnew` is about to leave the page. */
 export function isOpeningAnew(): boolean {
   return isOpening;
 }
-
-// Back would otherwise show what was loaded in a session that may have ended, as browsers kept it.
-window.addEventListener('pagehide', () => {
-  if (isOpening) document.body.hidden = true;
-});
-window.addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
 /** Opens another account of the person, without what was entered; a failure is shown. */
 export function switchAccount(id: string): Promise<void> {

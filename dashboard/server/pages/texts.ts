@@ -56,6 +56,7 @@ const PAGE_TEXTS = {
     unavailable: {
       title: 'Just a moment',
       text: 'Signpost is unavailable. Please try again shortly.',
+      action: 'Try again',
     },
     'foreign-origin': {
       title: 'Please sign in here',
@@ -100,6 +101,7 @@ const PAGE_TEXTS = {
     unavailable: {
       title: 'Einen Augenblick',
       text: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
+      action: 'Noch einmal versuchen',
     },
     'foreign-origin': {
       title: 'Bitte melden Sie sich hier an',

@@ -15,7 +15,7 @@ import {
   ModalOverlay,
   SearchField,
 } from 'react-aria-components';
-import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './palette.module.css';
@@ -50,11 +50,11 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const pages = Object.entries(PAGES)
     .map(([key, to]) => ({ id: to, name: shell.nav[key as keyof typeof PAGES] }))
     .filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));
-  const codes = wanted === '' ? [] : (data?.codes ?? []);
-  // Until the answer is there, the list has the codes that an earlier text found.
+  const found = wanted === '' ? [] : (data?.codes ?? []);
+  // Until the answer is there, those that an earlier text found and this one will find too.
   const isLate = text.trim() !== wanted || isPlaceholderData;
+  const codes = isLate ? found.filter((code) => hasText(code, text.trim())) : found;
   const open = (to: string) => {
-    if (isLate && to.startsWith('/codes/')) return;
     onClose();
     void navigate({ to });
   };
@@ -115,4 +115,8 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       </Modal>
     </ModalOverlay>
   );
+}
+
+function hasText({ name, shortCode, targetUrl }: Code, text: string): boolean {
+  return [name, shortCode, targetUrl].some((each) => each?.toLowerCase().includes(text.toLowerCase()));
 }

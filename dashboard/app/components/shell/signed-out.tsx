@@ -7,7 +7,7 @@ import { buttonLink } from '../button.tsx';
 import { Logo } from './logo.tsx';
 import styles from './signed-out.module.css';
 
-// Loaded by every form that asks.
+// Loaded already by pages with a form that asks.
 const ConfirmDiscard = lazy(() => import('../leave-guard.tsx').then(({ ConfirmDiscard: each }) => ({ default: each })));
 
 /** For people who are not signed in. `signIn`: `['oidc']`, or empty if only links sign in. */

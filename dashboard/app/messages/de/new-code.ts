@@ -57,6 +57,6 @@ export const newCode: typeof en = {
   nothingYet: 'Der Code erscheint, sobald es etwas zu codieren gibt.',
   create: 'Code anlegen',
   createdToast: (name) => `${name} wurde angelegt.`,
-  createdWithout: (name) => `${name} wurde ohne das angelegt, was Sie inzwischen eingegeben haben.`,
+  createdWithout: (name) => `Was Sie inzwischen eingegeben haben, gehört nicht zu ${name} und steht noch im Formular.`,
   unknownResult: 'Die Verbindung ist abgebrochen. Versuchen Sie es erneut: Der Code wird nicht doppelt angelegt.',
 };

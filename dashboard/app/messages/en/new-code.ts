@@ -56,6 +56,6 @@ export const newCode = {
   nothingYet: 'The code appears as soon as there is something to encode.',
   create: 'Create code',
   createdToast: (name: string) => `${name} was created.`,
-  createdWithout: (name: string) => `${name} was created without what you have entered meanwhile.`,
+  createdWithout: (name: string) => `What you have entered since then is not part of ${name}, and still here.`,
   unknownResult: 'The connection was lost. Try again: the code will not be created twice.',
 };

@@ -76,7 +76,11 @@ export function useCreateBatch() {
       const finished = new AbortController();
       const sent = showPending(batches.sending);
       isFound.current = false;
-      void findStaged(request, finished.signal).then((id) => id !== undefined && show(id));
+      void findStaged(request, finished.signal).then((id) => {
+        if (id === undefined) return;
+        sent();
+        show(id);
+      });
       try {
         return await client.createBatch(request, { headers: { 'idempotency-key': key } });
       } finally {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Locator, Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
@@ -480,6 +480,29 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.getByText('Saved as version 3.').waitFor();
     await url.waitFor({ state: 'detached' });
     expect(await targetOf(code)).toMatchObject({ version: 3, targetUrl: 'https://example.com/third' });
+    await page.close();
+  });
+
+  test('sends a target once until it is answered, whatever is done with its rules', async () => {
+    const code = await newCode('Sent once');
+    const page = await pages.open(`/codes/${code.id}`);
+    await press(page, 'Change target');
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await url.fill('https://example.com/once');
+    const answer = await holdCalls(page, /SetTarget/);
+    await url.press('Enter');
+    await press(page, 'Add a rule');
+    await press(page, 'Remove rule 1');
+    await url.fill('https://example.com/next');
+    const calls = vi.fn();
+    page.on('request', (request) => request.url().includes('/SetTarget') && calls());
+    await url.press('Enter');
+    answer();
+    await page.getByText('Saved as version 2.').waitFor();
+    expect(calls).not.toHaveBeenCalled();
+    await url.press('Enter');
+    await page.getByText('Saved as version 3.').waitFor();
+    expect(await targetOf(code)).toMatchObject({ version: 3, targetUrl: 'https://example.com/next' });
     await page.close();
   });
 

@@ -113,7 +113,7 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
     let newest: RecordedScan[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async () => {
-      // Connect leaves a stream open that is read no further than to the maximum.
+      // Leaving the loop early does not end the call in Connect.
       const call = new AbortController();
       const signal = AbortSignal.any([abort.signal, call.signal]);
       try {

@@ -36,7 +36,7 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
   const add = useRef<HTMLButtonElement>(null);
   const move = (to: number) => {
     onMove(to);
-    // At its new position the rule may lack the button, and a moved element loses the focus.
+    // At its new position the rule may lack the button that was pressed.
     passFocus(() => buttons.current?.querySelector('button'));
   };
   return (

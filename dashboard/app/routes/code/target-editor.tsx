@@ -84,7 +84,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   for (const [field, sentence] of wasSent ? [...dates, ...addresses] : dates) errors.set(field, sentence);
   // What the core said names rules and variants by their positions: it is forgotten when these change.
   const setRules = (rules: readonly DraftRule[], isMoved = true) => {
-    if (isMoved) save.reset();
+    if (isMoved && save.isError) save.reset();
     setUnfinished([]);
     setDraft({ ...draft, rules });
   };

@@ -511,10 +511,10 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
       page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
     await page.getByRole('button', { name: 'Remove filter: State' }).press('Enter');
     await expect.poll(() => page.url()).not.toContain('state');
-    expect(await focused()).toBe('State');
+    await expect.poll(focused).toBe('State');
     await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
     await expect.poll(() => page.url()).not.toContain('kind');
-    expect(await focused()).toBe('Folder');
+    await expect.poll(focused).toBe('Folder');
     await list.focus();
     await page.keyboard.press('Space');
     await page.getByRole('button', { name: 'Clear selection' }).press('Enter');

@@ -246,7 +246,7 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.getByRole('button', { name: 'Create code' }).click();
     await name.fill('Typed meanwhile');
     answer();
-    await page.getByText('Sent was created without what you have entered meanwhile.').waitFor();
+    await page.getByText('What you have entered since then is not part of Sent, and still here.').waitFor();
     expect(await name.inputValue()).toBe('Typed meanwhile');
     expect(await named('Sent')).toHaveLength(1);
     await page.getByRole('button', { name: 'Create code' }).click();

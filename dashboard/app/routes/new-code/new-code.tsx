@@ -62,6 +62,7 @@ function NewCodeForm() {
     // After success this page may still be shown, while the code’s page is loaded.
     if (creation.isPending || creation.isSuccess) return;
     setSent(true);
+    setCreated(undefined);
     if (Object.values(problems).some((problem) => problem !== undefined)) return focusFirstInvalid(form.current);
     creation.mutate(draft, {
       // Not called once the person has left the page, and may be entering something elsewhere.
