@@ -1,9 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Command } from 'commander';
 import { readFailure, TEMPORARILY_UNAVAILABLE } from '../common/contract/errors.ts';
+import { mayHaveChanged } from './core-transport.ts';
 import { givenIds, withOptionName } from './option-names.ts';
-
-const UNKNOWN_OUTCOME = 'the change may have been made; check before you repeat it.';
 
 /** Whether the same call may succeed a moment later, for example once a core has been restarted. */
 export function isTemporary(error: unknown): boolean {
@@ -12,8 +11,18 @@ export function isTemporary(error: unknown): boolean {
 }
 
 /** Whether the connection was closed after the request was sent, or at least a part of it. */
-function isLost({ rawMessage }: ConnectError): boolean {
-  return /\b(ECONNRESET|EPIPE)\b|socket hang up/.test(rawMessage);
+function isLost({ rawMessage, cause }: ConnectError): boolean {
+  // Of TLS, before anything was sent; its code is ECONNRESET, too.
+  if (rawMessage.startsWith('Client network socket disconnected')) return false;
+  if (/\b(ECONNRESET|EPIPE)\b|socket hang up/.test(rawMessage)) return true;
+  // In the middle of a response the message is only "aborted".
+  return cause instanceof Error && 'code' in cause && ['ECONNRESET', 'EPIPE'].includes(String(cause.code));
+}
+
+/** What to do after a call without an answer. */
+function withoutAnswer(sentence: string, error: ConnectError): string {
+  if (!mayHaveChanged(error)) return `${sentence}; try again.`;
+  return `${sentence}: the change may have been made; check before you repeat it.`;
 }
 
 /**
@@ -22,11 +31,11 @@ function isLost({ rawMessage }: ConnectError): boolean {
  */
 export function rejectionSentence(error: unknown, command: Command): string {
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
-  if (error.code === Code.DeadlineExceeded) return `${error.rawMessage}: ${UNKNOWN_OUTCOME}`;
   // Errors of the core itself have details.
   if (error.details.length === 0) {
+    if (error.code === Code.DeadlineExceeded) return withoutAnswer(error.rawMessage, error);
     if (isLost(error))
-      return `The connection was closed before an answer arrived: ${UNKNOWN_OUTCOME} If every command ends so, check CORE_HOST, CORE_PORT and CORE_CA.`;
+      return `${withoutAnswer('The connection was closed before an answer arrived', error)} If every command fails like this, check CORE_HOST, CORE_PORT and CORE_CA.`;
     const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
     return isUnreachable
       ? 'The core does not respond: is it running, and do CORE_HOST and CORE_PORT name it?'
