@@ -20,8 +20,7 @@ It completes a command called signpost, so define that first. In ~/.bashrc, or w
   source <(signpost completion bash)
 
 In ~/.config/fish/config.fish:
-  set -q DATA_DIR; or set -gx DATA_DIR "${HOME}/.signpost"
-  function signpost; "${HOME}/node_modules/.bin/node" "${HOME}/cli/main.ts" $argv; end
+  function signpost; set -q DATA_DIR; or set -lx DATA_DIR "${HOME}/.signpost"; "${HOME}/node_modules/.bin/node" "${HOME}/cli/main.ts" $argv; end
   signpost completion fish | source`,
     )
     .action((shell: (typeof SHELLS)[number]) => {
