@@ -29,7 +29,7 @@ test('the local account is known although its key was rotated or has used up a l
   expect((await localAccount(settings, signpost)).id).not.toBe(id);
 });
 
-test('a core that does not answer holds up no stop', async () => {
+test('stopping does not wait for a core that does not answer', async () => {
   const core = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void core.close());
   await once(core, 'listening');
