@@ -29,7 +29,7 @@ export function environmentsOf(
   database: Pick<LocalPostgres, 'url' | 'gatewayUrl'>,
   secrets: Secrets,
 ): Environments {
-  const { dataDir, port, corePort, grpcPort, publicUrl } = settings;
+  const { dataDir, port, corePort, grpcPort, publicUrl, dashboardUrl } = settings;
   const shared = {
     ...given,
     PORT: String(port),
@@ -79,6 +79,7 @@ export function environmentsOf(
       ...core,
       ...metricsOf(3),
       DASHBOARD_PORT: String(dashboardPort),
+      DASHBOARD_URL: dashboardUrl,
       LISTEN_HOST: given.LISTEN_HOST,
       DATABASE_URL: undefined,
     }),

@@ -12,6 +12,21 @@ test('without variables the ports are those of the programs, and an empty variab
   });
 });
 
+test.each([
+  ['', 'http://localhost:8080', 'http://localhost:8090'],
+  ['0.0.0.0', 'http://localhost:8080', 'http://localhost:8090'],
+  ['127.0.0.2', 'http://127.0.0.2:8080', 'http://127.0.0.2:8090'],
+  ['::1', 'http://[::1]:8080', 'http://[::1]:8090'],
+  ['192.0.2.1', 'http://192.0.2.1:8080', undefined],
+])('with LISTEN_HOST “%s” the addresses are those that it listens on', (LISTEN_HOST, publicUrl, dashboardUrl) => {
+  expect(readSettings({ LISTEN_HOST })).toMatchObject({ publicUrl, dashboardUrl });
+  const given = { PUBLIC_URL: 'https://sign.example', DASHBOARD_URL: 'https://signpost.example' };
+  expect(readSettings({ LISTEN_HOST, ...given })).toMatchObject({
+    publicUrl: 'https://sign.example',
+    dashboardUrl: 'https://signpost.example',
+  });
+});
+
 test('all invalid variables are named before anything starts', () => {
   expect(() => readSettings({ PORT: '0', PUBLIC_URL: 'sign.example', SAMPLE: 'no' })).toThrow(
     new OperatorError(

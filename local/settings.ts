@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { resolve } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { flag, optionalText, readVariables, type VariableType } from '../common/runtime/variables.ts';
@@ -5,6 +6,7 @@ import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
+import { LOOPBACK } from './free-port.ts';
 
 /** The settings of a local run, from its environment. */
 export interface Settings {
@@ -20,13 +22,20 @@ export interface Settings {
   readonly dashboardPort: number | undefined;
   /** The host that gateway and dashboard listen on; cores listen on the loopback interface only. `LISTEN_HOST`. */
   readonly listenHost: string;
-  /** The start of scan URLs. `PUBLIC_URL`, default `http://localhost:$PORT`. */
+  /** The host of the addresses of gateway and dashboard: `localhost`, unless these listen on another one only. */
+  readonly host: string;
+  /** The start of scan URLs. `PUBLIC_URL`, default `http://$host:$PORT`. */
   readonly publicUrl: string;
+  /** `DASHBOARD_URL`, default `http://$host:$DASHBOARD_PORT`; undefined if the dashboard requires https on this host. */
+  readonly dashboardUrl: string | undefined;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
   /** Whether the account of a new installation gets sample data. `SAMPLE`, default true. */
   readonly sample: boolean;
 }
+
+/** Values of `LISTEN_HOST` with which `localhost` leads to this machine. */
+const REACHED_AS_LOCALHOST = ['localhost', LOOPBACK, '0.0.0.0', '::'];
 
 /** The processes of a local run have consecutive ports for metrics. */
 const METRICS_PORTS = 4;
@@ -38,6 +47,7 @@ const VARIABLES = {
   GRPC_PORT: { type: knownPort(CORE_VARIABLES.GRPC_PORT.type) },
   DASHBOARD: { type: flag(true) },
   DASHBOARD_PORT: { type: knownPort(DASHBOARD_VARIABLES.DASHBOARD_PORT.type) },
+  DASHBOARD_URL: DASHBOARD_VARIABLES.DASHBOARD_URL,
   METRICS_PORT: { type: firstMetricsPort(TELEMETRY_VARIABLES.METRICS_PORT.type) },
   LISTEN_HOST: GATEWAY_VARIABLES.LISTEN_HOST,
   PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL,
@@ -49,6 +59,9 @@ const VARIABLES = {
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const values = readVariables(VARIABLES, env);
   expectOtherPorts(values);
+  const host = hostOf(values.LISTEN_HOST);
+  const defaultDashboardUrl = `http://${host}:${values.DASHBOARD_PORT}`;
+  const isAccepted = DASHBOARD_VARIABLES.DASHBOARD_URL.type.schema.safeParse(defaultDashboardUrl).success;
   return {
     dataDir: resolve(values.DATA_DIR),
     port: values.PORT,
@@ -56,10 +69,17 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     grpcPort: values.GRPC_PORT,
     dashboardPort: values.DASHBOARD ? values.DASHBOARD_PORT : undefined,
     listenHost: values.LISTEN_HOST,
-    publicUrl: values.PUBLIC_URL ?? `http://localhost:${values.PORT}`,
+    host,
+    publicUrl: values.PUBLIC_URL ?? `http://${host}:${values.PORT}`,
+    dashboardUrl: values.DASHBOARD_URL ?? (isAccepted ? defaultDashboardUrl : undefined),
     databaseUrl: values.DATABASE_URL,
     sample: values.SAMPLE,
   };
+}
+
+function hostOf(listenHost: string): string {
+  if (REACHED_AS_LOCALHOST.includes(listenHost)) return 'localhost';
+  return isIPv6(listenHost) ? `[${listenHost}]` : listenHost;
 }
 
 function firstMetricsPort(type: VariableType<number | undefined>): VariableType<number | undefined> {

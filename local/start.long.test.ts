@@ -220,7 +220,11 @@ describe('npm start', () => {
     const SERVICE_TOKEN = 'c2VydmljZS10b2tlbi1vZi1hbi1vcGVyYXRvcg0123456=';
     const run = startLocally({ ...place, LISTEN_HOST: '127.0.0.2', CORE_HOST: '192.0.2.1', SERVICE_TOKEN });
     const printed = await run.prints('another one (with the SERVICE_TOKEN of this run)');
-    expect((await fetch(`http://127.0.0.2:${place.PORT}/healthz`)).status).toBe(200);
+    const [, reference = ''] = /API reference +(\S+)/.exec(printed) ?? [];
+    const [, link = ''] = /(http:\S+\/sign-in\/link)#/.exec(printed) ?? [];
+    expect(reference).toBe(`http://127.0.0.2:${place.PORT}/docs`);
+    expect(link).toBe(`http://127.0.0.2:${place.DASHBOARD_PORT}/sign-in/link`);
+    for (const url of [reference, link]) expect((await fetch(url)).status).toBe(200);
     expect(await Promise.all([answers(Number(place.PORT)), answers(Number(place.CORE_PORT))])).toEqual([false, true]);
     const [, command = ''] = /^ +(.*npm run signpost -- dashboard link .*)$/m.exec(printed) ?? [];
     expect(command).toContain('CORE_HOST=127.0.0.1 ');

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { ConnectError } from '@connectrpc/connect';
-import { dashboardUrl } from '../cli/sign-in-url.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { withoutFiles } from '../common/runtime/variables.ts';
@@ -76,8 +75,7 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
       program: 'dashboard/server/main.ts',
       env: environments.dashboard(port),
     });
-    const url = dashboardUrl({ ...given, DASHBOARD_PORT: String(port) });
-    console.log(await signInText(settings, localCore, account.id, url, given));
+    console.log(await signInText(settings, localCore, account.id, given));
     return ended;
   };
   const interrupted = new Promise<void>((resolve) => {

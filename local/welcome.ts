@@ -10,27 +10,30 @@ import { createSignInLink, OWNER } from './sign-in-link.ts';
  * undefined if the stored one is no longer valid.
  */
 export function welcome(settings: Settings, apiKey: string | undefined): string {
-  const { port, corePort, grpcPort, dataDir } = settings;
+  const { host, port, corePort, grpcPort, dataDir } = settings;
+  const url = `http://${host}:${port}`;
   return `
 Signpost is running; Ctrl-C stops it.
 
-  REST API and scans   http://localhost:${port}
-  API reference        http://localhost:${port}/docs
+  REST API and scans   ${url}
+  API reference        ${url}/docs
   core, Connect        http://localhost:${corePort}
   core, gRPC           localhost:${grpcPort}
   logs                 ${relative(process.cwd(), join(dataDir, 'logs'))}
   API key              ${apiKey ?? 'no longer valid: put the new one into the file api-key in DATA_DIR'}
-${apiKey === undefined ? '' : `\n${session(`http://localhost:${port}`, apiKey)}`}`;
+${apiKey === undefined ? '' : `\n${session(url, apiKey)}`}`;
 }
 
-/** The message once the dashboard is ready at `url`, with a new sign-in link. `account`: `acct_…`; `given`: the environment. */
+/** The message once the dashboard is ready, with a new sign-in link. `account`: `acct_…`; `given`: the environment. */
 export async function signInText(
-  { dataDir }: Settings,
+  { dataDir, host, dashboardPort, dashboardUrl }: Settings,
   core: LocalCore,
   account: string | undefined,
-  url: URL,
   given: NodeJS.ProcessEnv,
 ): Promise<string> {
+  if (dashboardUrl === undefined)
+    return `The dashboard listens on ${host}:${dashboardPort}, where it requires https: put a proxy before it, and set DASHBOARD_URL to its address.\n`;
+  const url = new URL(dashboardUrl);
   const variables = [
     dataDir !== resolve('.signpost') && `DATA_DIR=${quoted(relative(process.cwd(), dataDir) || '.')} `,
     // In the same shell it would get the token.
