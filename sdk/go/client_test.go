@@ -314,6 +314,35 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// Whoever limits the time of a creation gets the key that was generated for it, with which it can be repeated.
+func TestCreationWhoseContextEnds(t *testing.T) {
+	t.Parallel()
+	for name, isAnswered := range map[string]bool{"during an attempt": false, "before a repetition": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys := make(chan string, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+				io.Copy(io.Discard, request.Body)
+				keys <- request.Header.Get("Idempotency-Key")
+				if isAnswered {
+					response.Header().Set("Retry-After", "30")
+					response.WriteHeader(http.StatusServiceUnavailable)
+				} else {
+					<-request.Context().Done()
+				}
+			}))
+			defer server.Close()
+			client := must(signpost.New("sk_live_x", signpost.WithBaseURL(server.URL)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := client.Codes.Create(ctx, signpost.CreateCodeRequest{TargetURL: target})
+			var connection *signpost.ConnectionError
+			expect(t, errors.As(err, &connection) && errors.Is(err, context.DeadlineExceeded), true)
+			expect(t, connection.IdempotencyKey, <-keys)
+		})
+	}
+}
+
 // net/http itself repeats some requests on connections that were used before. Here every POST is sent once, and the error
 // has the key with which the call can be repeated.
 func TestNoHiddenRetries(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // ConnectionError says that no complete response arrived, in any attempt: the connection failed, or each attempt took too
-// long.
+// long. A creation whose context ends has this error, too; errors.Is tells context.Canceled and context.DeadlineExceeded.
 type ConnectionError struct {
 	// IdempotencyKey is the key of a creation, as in APIError.
 	IdempotencyKey string
@@ -19,7 +19,7 @@ type ConnectionError struct {
 
 func (e *ConnectionError) Error() string { return fmt.Sprintf("signpost: no response: %v", e.cause) }
 
-// Unwrap returns the error of the last attempt.
+// Unwrap returns the error of the last attempt, or that of the context.
 func (e *ConnectionError) Unwrap() error { return e.cause }
 
 // APIError is an error response.

@@ -131,7 +131,7 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 		}
 		isUnknown = isUnknown || !isResponse || failure.Status >= 500
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, ended(ctx, r)
 		}
 		inFlight := isResponse && failure.Status == http.StatusConflict && failure.RetryAfter >= 0
 		var delay time.Duration
@@ -152,10 +152,18 @@ func (t *transport) send(ctx context.Context, r request) (*answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx, r)
 		case <-time.After(delay):
 		}
 	}
+}
+
+// ended is the error of a request whose context has ended. A creation may have been carried out, so its error has the key.
+func ended(ctx context.Context, r request) error {
+	if r.idempotencyKey == "" {
+		return ctx.Err()
+	}
+	return &ConnectionError{IdempotencyKey: r.idempotencyKey, cause: ctx.Err()}
 }
 
 func (t *transport) attempt(ctx context.Context, r request, body []byte) (*answer, error) {
