@@ -41,7 +41,7 @@ func WithTimeout(timeout time.Duration) Option {
 
 // WithRetries sets how often a request is repeated that failed and may succeed (default: 4), and the longest wait before
 // a repetition (default: a minute). A longer Retry-After is an error at once. Unless most is 0, a creation that is still
-// being carried out is awaited in addition, for up to 30 seconds.
+// being carried out is awaited in addition, for up to 30 seconds, whatever the longest wait.
 func WithRetries(most int, longest time.Duration) Option {
 	return func(t *transport) { t.maxRetries, t.maxDelay = most, longest }
 }

@@ -57,10 +57,12 @@ class Signpost:
         """Prepares requests.
 
         `api_key`: `sk_live_…`; default: the variable `SIGNPOST_API_KEY`. `base_url`: the address of the service, without
-        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: how many seconds an attempt may wait for a response, and receive it, or
-        `math.inf`; a batch may be answered after 20. `max_retries`: how often a request is repeated that failed and may succeed;
-        unless it is 0, a creation that is still being carried out is awaited in addition, for up to 30 seconds.
-        `max_retry_delay`: the longest wait before a repetition, in seconds; a longer `Retry-After` is an error at once.
+        `/api/v1`; default: the variable `SIGNPOST_BASE_URL`. `timeout`: how many seconds each step of an
+        attempt may take, such as connecting, and receiving the body as a whole, or `math.inf`; a batch may be answered after 20.
+        `max_retries`: how often a request is repeated that failed and may succeed; unless it is 0, a creation that is still
+        being carried out is awaited in addition, for up to 30 seconds.
+        `max_retry_delay`: the longest wait before a repetition, in seconds; a longer `Retry-After` is an error at once,
+        except while a creation that is still being carried out is awaited.
         `http_client`: for example one with a proxy; it stays open when this client is closed.
         """
         self._transport = Transport(

@@ -15,7 +15,10 @@ export interface SignpostOptions {
    * carried out is awaited in addition, for up to 30 s.
    */
   readonly maxRetries?: number;
-  /** The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once. */
+  /**
+   * The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once, except while a
+   * creation that is still being carried out is awaited.
+   */
   readonly maxRetryDelayMs?: number;
   /** Replaces the global `fetch`, for example to go through a proxy. */
   readonly fetch?: typeof globalThis.fetch;
