@@ -162,7 +162,8 @@ class Batches:
     def wait(self, id: str, *, timeout: float | None = None) -> Batch:
         """Returns when every row is created, failed or skipped.
 
-        Raises TimeoutError after `timeout` seconds, whatever the service does, and a last look of at most a second.
+        Raises TimeoutError after `timeout` seconds, or up to a second later, since the batch is read once more at the end. They
+        limit each step of a request, such as connecting, and the body of its response as a whole.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         delay: float = FIRST_WAIT

@@ -135,7 +135,8 @@ class Transport:
         """Returns a successful response, or raises an error when all retries are used up.
 
         `path` has the segments below `/api/v1`, not encoded. A DELETE returns a 404, too, if an earlier attempt may have
-        been carried out. Raises TimeoutError if there is no response until `deadline`, a time of `time.monotonic`.
+        been carried out. Raises TimeoutError if there is no response until `deadline`, a time of `time.monotonic`, by
+        which each step of an attempt is limited, and the body as a whole.
         """
         headers = dict(self._headers)
         content = None
@@ -191,20 +192,25 @@ class Transport:
             time.sleep(delay)
 
     def _attempt(self, request: httpx.Request, deadline: float) -> Response:
-        """Sends a request once. The limits of httpx are per operation: a response that trickles in would never exceed one."""
+        """Sends a request once. The limits of httpx are per operation: a body that trickles in would never exceed one."""
         start = time.monotonic()
         left = deadline - start if self._timeout is None else min(self._timeout, deadline - start)
         request.extensions["timeout"] = httpx.Timeout(None if math.isinf(left) else max(left, 0.001)).as_dict()
         # A redirect would send the key elsewhere.
         response = self._http.send(request, follow_redirects=False, stream=True)
+        content = bytearray()
+
+        def expect_in_time() -> None:
+            if time.monotonic() - start > left:
+                raise httpx.ReadTimeout(f"The response was not complete within {left:.3g} s", request=request)
+
         try:
-            content = bytearray()
+            expect_in_time()
             for chunk in response.iter_bytes():
                 content += chunk
                 if len(content) > MOST_RESPONSE_BYTES:
                     raise SignpostError("The response has more than 64 MiB.")
-                if time.monotonic() - start > left:
-                    raise httpx.ReadTimeout(f"The response was not complete within {left:.3g} s", request=request)
+                expect_in_time()
         finally:
             response.close()
         return Response(response.status_code, response.headers, bytes(content))

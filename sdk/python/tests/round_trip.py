@@ -459,14 +459,15 @@ def timeouts() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request.extensions["timeout"]["read"])
-        # Completed between the second look, after half a second, and the end.
-        return httpx.Response(200, json={"data": {**batch, "status": "completed" if len(sent) >= 3 else "processing"}})
+        # Looked at after 0, 0.5, 1.5 and 3 seconds.
+        return httpx.Response(200, json={"data": {**batch, "status": "completed" if len(sent) >= 4 else "processing"}})
 
     http_client = httpx.Client(transport=httpx.MockTransport(answer))
     client = Signpost("sk_live_x", "http://a", timeout=math.inf, http_client=http_client)
-    assert client.batches.wait("batch_1", timeout=1).status == "completed"
-    # The second has what is left, the last one a second.
-    assert [round(limit, 1) for limit in sent] == [1, 1, 1] and client.batches.get("batch_1") and sent[3] is None
+    assert client.batches.wait("batch_1", timeout=3).status == "completed"
+    # Each look has what is left, the last one a second.
+    assert 2 < sent[1] < sent[0] <= 3 and 0.5 < sent[-1] <= 1
+    assert client.batches.get("batch_1") and sent[-1] is None
     for timeout in (0, -1, math.nan):
         try:
             Signpost("sk_live_x", "http://a", timeout=timeout)
