@@ -87,22 +87,28 @@ export function shownSession(): Session | undefined {
 /** How long leaving a page may take, in ms. After that the person has chosen to stay, when asked about what was entered. */
 const LEAVE_MS = 5_000;
 
-let isOpening = false;
+let opening: Promise<void> | undefined;
 
 /**
  * Loads everything anew: what the pages have loaded is of another account or person. Resolves if the person has chosen to
  * stay.
  */
-export async function openAnew(): Promise<void> {
-  isOpening = true;
+export function openAnew(): Promise<void> {
+  // Several calls may find out at the same time.
+  opening ??= leave().finally(() => {
+    opening = undefined;
+  });
+  return opening;
+}
+
+async function leave(): Promise<void> {
   location.assign('/');
   await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
-  isOpening = false;
 }
 
 /** Whether `openAnew` is about to leave the page. */
 export function isOpeningAnew(): boolean {
-  return isOpening;
+  return opening !== undefined;
 }
 
 /** Opens another account of the person, without what was entered; a failure is shown. */
