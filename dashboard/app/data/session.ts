@@ -95,15 +95,14 @@ let opening: Promise<void> | undefined;
  */
 export function openAnew(): Promise<void> {
   // Several calls may find out at the same time.
-  opening ??= leave().finally(() => {
-    opening = undefined;
-  });
+  if (!opening) {
+    opening = new Promise<void>((resolve) => setTimeout(resolve, LEAVE_MS)).finally(() => {
+      opening = undefined;
+    });
+    // It asks about what was entered, if at all, before it returns.
+    location.assign('/');
+  }
   return opening;
-}
-
-async function leave(): Promise<void> {
-  location.assign('/');
-  await new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
 }
 
 /** Whether `openAnew` is about to leave the page. */
