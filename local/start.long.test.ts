@@ -206,7 +206,7 @@ describe('npm start', () => {
   test('when Postgres dies, says so, stops everything and exits 1', async () => {
     const place = await isolatedEnvironment();
     const run = startLocally(place);
-    await run.ready;
+    await run.prints('dashboard link');
     const file = await readFile(join(place.DATA_DIR, 'postgres/data/postmaster.pid'), 'utf8');
     process.kill(Number(file.split('\n')[0]), 'SIGKILL');
     const { code, stderr } = await run.ended;
