@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { type AnalyticsJson, analyticsJson } from '../common/contract/analytics-json.ts';
+import { PERIOD_DAYS } from '../common/contract/ranges.ts';
 import { requiredField } from '../common/contract/required-field.ts';
 import type { GetCodeAnalyticsResponse } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accent, bar, grouped, sparkline } from './charts.ts';
 import { connectCore } from './core.ts';
-import { example, ofAccount, wholeNumberFrom } from './options.ts';
+import { example, ofAccount, shownRange, wholeNumberIn } from './options.ts';
 import { jsonOption, onOneLine, outputWidth, printStyled, table } from './output.ts';
 
 /** The widest sparkline, and the widest bar. */
@@ -24,8 +25,8 @@ export function codeAnalyticsCommand(code: Command): void {
     .requiredOption('--id <id>', 'qr_…')
     .option(
       '--period <days>',
-      'days of the window, which ends today (UTC), 1 to 365 (default: 30)',
-      wholeNumberFrom(1, 365),
+      `days of the window, which ends today (UTC), ${shownRange(PERIOD_DAYS)}`,
+      wholeNumberIn(PERIOD_DAYS),
     );
   example(analytics, 'code analytics --account acct_… --id qr_… --period 7').action(
     async ({ account, id, period }: { account: string; id: string; period?: number }) => {

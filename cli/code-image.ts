@@ -1,9 +1,10 @@
 import { extname, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { IMAGE_PIXELS } from '../common/contract/ranges.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { ImageFormat } from '../proto/gen/signpost/images/v1/images_pb.ts';
 import { connectCore, UsageError } from './core.ts';
-import { example, ofAccount, wholeNumberFrom } from './options.ts';
+import { example, ofAccount, shownRange, wholeNumberIn } from './options.ts';
 import { jsonOption, printRecord } from './output.ts';
 import { drawnSize, halfBlocks, modulesOf } from './terminal-image.ts';
 import { writeOutFile } from './write-out-file.ts';
@@ -28,7 +29,7 @@ export function codeImageCommand(code: Command): void {
     .addOption(
       new Option('--format <format>', 'default: svg if --out ends with .svg, else png').choices(['png', 'svg']),
     )
-    .option('--size <pixels>', 'width and height of a PNG, 128 to 4096 (default: 512)', wholeNumberFrom(128, 4_096));
+    .option('--size <pixels>', `width and height of a PNG, ${shownRange(IMAGE_PIXELS)}`, wholeNumberIn(IMAGE_PIXELS));
   example(image, 'code image --account acct_… --id qr_… --out table-4.png --size 1024').action(
     async ({ account, id, out, format, size }: ImageOptions) => {
       if (out === undefined) {

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { COLOUR } from '../common/codes/colour.ts';
+import type { Range } from '../common/contract/ranges.ts';
 import { UsageError } from './core.ts';
 import { onOneLine } from './output.ts';
 
@@ -17,8 +18,13 @@ export function atLeastOne(text: string): number {
   return number;
 }
 
+/** A range, as the help of an option shows it. */
+export function shownRange({ least, most, fallback }: Range): string {
+  return `${least} to ${most} (default: ${fallback})`;
+}
+
 /** Returns a parser of whole numbers in a range. */
-export function wholeNumberFrom(least: number, most: number): (text: string) => number {
+export function wholeNumberIn({ least, most }: Range): (text: string) => number {
   return (text) => {
     const number = wholeNumber(text);
     if (number < least || number > most) throw new InvalidArgumentError(`It must be from ${least} to ${most}.`);

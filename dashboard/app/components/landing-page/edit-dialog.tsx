@@ -1,12 +1,13 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { useMutation } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useRef, useState } from 'react';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { transport } from '../../data/transport.ts';
+import { useLatest } from '../../data/use-latest.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
@@ -50,10 +51,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const undo = useUndo();
   const [initial, setInitial] = useState(() => code.landingPage ?? create(LandingPageSchema));
   const [page, setPage] = useState(initial);
-  const latest = useRef(page);
-  useEffect(() => {
-    latest.current = page;
-  });
+  const latest = useLatest(page);
   // The page that saving replaces: the one that the form began with, or another person's that the notice told of.
   const [replaced, setReplaced] = useState(initial);
   const [isAsking, setAsking] = useState(false);

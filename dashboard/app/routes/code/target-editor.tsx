@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useRef, useState } from 'react';
 import { Checkbox } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Target } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -17,6 +17,7 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useSession } from '../../data/session.ts';
+import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { emptyConditions } from './empty-conditions.ts';
 import {
@@ -52,10 +53,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const rollBack = useRollBack(code.id);
   const [initial, setInitial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
-  const latest = useRef(draft);
-  useEffect(() => {
-    latest.current = draft;
-  });
+  const latest = useLatest(draft);
   const [wasSent, setSent] = useState(false);
   // The fields of dates that were typed in part when the form was sent: to the form they are empty.
   const [unfinished, setUnfinished] = useState<readonly string[]>([]);

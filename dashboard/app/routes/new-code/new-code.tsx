@@ -1,7 +1,7 @@
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate, useRouter } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useRef, useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
 import { focusFirstInvalid } from '../../components/focus.ts';
@@ -15,6 +15,7 @@ import { useErrorText } from '../../data/error-text.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
 import { useMayEnter } from '../../data/session.ts';
+import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { ContentFields } from './content-fields.tsx';
 import { type Created, createCode } from './create-code.ts';
@@ -40,10 +41,7 @@ function NewCodeForm() {
   const { newCode, common, codes } = messages;
   const errorText = useErrorText();
   const [draft, setDraft] = useState<Draft>(EMPTY_DRAFT);
-  const latest = useRef(draft);
-  useEffect(() => {
-    latest.current = draft;
-  });
+  const latest = useLatest(draft);
   const [wasSent, setSent] = useState(false);
   // The last code that was created while something else was typed.
   const [created, setCreated] = useState<Code>();
