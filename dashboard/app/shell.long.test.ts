@@ -124,7 +124,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     // The page has given up for now.
     await page.getByRole('button', { name: 'Try again' }).waitFor();
     await core?.restart();
-    await page.getByRole('link', { name: 'New batch' }).first().waitFor({ timeout: 45_000 });
+    await page.getByRole('link', { name: 'New batch' }).first().waitFor();
     await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
   });
 
@@ -167,7 +167,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     });
     await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByText('Signpost is unavailable at the moment. Try again shortly.').waitFor({ timeout: 20_000 });
+    await page.getByText('Signpost is unavailable at the moment. Try again shortly.').waitFor();
     expect(requests).toBeLessThanOrEqual(2);
     await page.unroute(/\/assets\/en-.*\.js/);
     await page.getByRole('button', { name: 'Try again' }).click();

@@ -11,8 +11,13 @@ export const CHROMIUM = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'
 if (!CHROMIUM && process.env.CI === 'true')
   throw new Error('Tests of pages need Chromium: apt-get install chromium-headless-shell.');
 
+/** Shorter than a test may take, so that a failure says what was awaited, in ms. A page takes 22 s to say that calls fail. */
+const WAIT_MS = 45_000;
+
 /** Starts the browser. The caller closes it. */
-export function launchBrowser(): Promise<Browser> {
+export async function launchBrowser(): Promise<Browser> {
   // In a container there is no sandbox to be had, and the pages are ours.
-  return chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+  const browser = await chromium.launch({ ...(CHROMIUM && { executablePath: CHROMIUM }), args: ['--no-sandbox'] });
+  browser.on('context', (context) => context.setDefaultTimeout(WAIT_MS));
+  return browser;
 }

@@ -46,6 +46,8 @@ if (failedTests.length <= MOST_REPEATED) {
 } else {
   notes.push(...failedTests.map((test) => `failed: ${nameOf(test)}`));
 }
+if (inContainers !== undefined && inContainers.failed > 0)
+  console.log(`\n== Containers, failed\n${inContainers.output}`);
 for (const note of notes) console.log(note);
 console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
 process.exitCode = count.failed === 0 ? 0 : 1;
@@ -85,15 +87,15 @@ async function vitest(...options: string[]): Promise<RunResult> {
   return resultOf(code, path, `vitest run ${options.join(' ')}`);
 }
 
-/** Runs the journey through the containers, and prints its output once it is over. */
-async function containers(): Promise<RunResult> {
+/** Runs the journey through the containers, and prints its output once it is over; if it failed, again above the notes. */
+async function containers(): Promise<RunResult & { readonly output: string }> {
   const path = join(folder, 'containers.json');
   const run = spawn('bash', ['test/containers/run.sh'], { env: { ...process.env, TEST_RESULT: path } });
   let output = '';
   for (const stream of [run.stdout, run.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const [code] = await once(run, 'close');
   console.log(`\n== Containers\n${output}`);
-  return resultOf(code, path, 'test/containers/run.sh');
+  return { ...resultOf(code, path, 'test/containers/run.sh'), output };
 }
 
 /** The result of a run of `command`. One failure stands for a run without a result, or whose exit code alone shows one. */
