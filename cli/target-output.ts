@@ -1,6 +1,7 @@
 import { timeJson } from '../common/contract/code-json.ts';
 import { requiredField } from '../common/contract/required-field.ts';
-import { type PolicyJson, policyToJson } from '../common/targets/policy-json.ts';
+import type { PolicyJson } from '../common/targets/policy-json.ts';
+import { policyToJson } from '../common/targets/policy-to-json.ts';
 import { Page, type Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { PreviewTargetResponse, Target } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { type DisplayRecord, fields, fittedTable, print, table } from './output.ts';

@@ -13,8 +13,6 @@ import {
 } from '../common/runtime/variables.ts';
 import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 
-const WORKERS = integer(1, 256, 0);
-
 /** Every variable of the gateway. */
 export const GATEWAY_VARIABLES = {
   PORT: { type: port(8080), about: 'REST API, scans, health.' },
@@ -25,11 +23,7 @@ export const GATEWAY_VARIABLES = {
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },
   GATEWAY_WORKERS: {
-    type: {
-      ...WORKERS,
-      schema: WORKERS.schema.transform((workers) => workers || undefined),
-      defaultText: 'one per CPU',
-    },
+    type: integer(1, 256, undefined, 'one per CPU'),
     about:
       'Number of worker processes that answer requests. The carrier and the main process are additional. By default no more than fit into a limit on the memory (cgroup), at 256 MiB each.',
   },

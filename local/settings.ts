@@ -1,7 +1,14 @@
 import { isIPv6 } from 'node:net';
 import { resolve } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { flag, optionalText, readVariables, type VariableType } from '../common/runtime/variables.ts';
+import {
+  flag,
+  INVALID,
+  optionalText,
+  readVariables,
+  restricted,
+  type VariableType,
+} from '../common/runtime/variables.ts';
 import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
@@ -61,7 +68,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   expectOtherPorts(values);
   const host = hostOf(values.LISTEN_HOST);
   const defaultDashboardUrl = `http://${host}:${values.DASHBOARD_PORT}`;
-  const isAccepted = DASHBOARD_VARIABLES.DASHBOARD_URL.type.schema.safeParse(defaultDashboardUrl).success;
+  const isAccepted = DASHBOARD_VARIABLES.DASHBOARD_URL.type.read(defaultDashboardUrl) !== INVALID;
   return {
     dataDir: resolve(values.DATA_DIR),
     port: values.PORT,
@@ -84,8 +91,8 @@ function hostOf(listenHost: string): string {
 
 function firstMetricsPort(type: VariableType<number | undefined>): VariableType<number | undefined> {
   const last = 65_536 - METRICS_PORTS;
-  const schema = type.schema.refine((value) => value === undefined || (value > 0 && value <= last));
-  return { ...type, schema, name: `a port from 1 to ${last}, whose following ${METRICS_PORTS - 1} are used, too` };
+  const name = `a port from 1 to ${last}, whose following ${METRICS_PORTS - 1} are used, too`;
+  return restricted(type, (value) => value === undefined || (value > 0 && value <= last), name);
 }
 
 /** A process whose port for metrics is that of another one could not start. */
@@ -103,5 +110,5 @@ function expectOtherPorts(values: ReturnType<typeof readVariables<typeof VARIABL
 
 /** The same port without 0, which does not tell the other programs where to connect. */
 function knownPort(type: VariableType<number>): VariableType<number> {
-  return { ...type, schema: type.schema.refine((value) => value > 0), name: 'a port: 1 to 65535' };
+  return restricted(type, (value) => value > 0, 'a port: 1 to 65535');
 }

@@ -13,6 +13,7 @@ import {
   optionalText,
   origin,
   port,
+  restricted,
   secret,
   textOr,
   type Values,
@@ -67,11 +68,11 @@ export const CORE_VARIABLES = {
   ...KAFKA_VARIABLES,
   PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'Start of scan URLs on the platform’s own host.' },
   SERVICE_TOKEN: {
-    type: {
-      ...TOKENS,
-      schema: TOKENS.schema.refine((tokens) => tokens.length <= 2),
-      name: 'one or two tokens of at least 32 characters, not like API keys, separated by a comma',
-    },
+    type: restricted(
+      TOKENS,
+      (tokens) => tokens.length <= 2,
+      'one or two tokens of at least 32 characters, not like API keys, separated by a comma',
+    ),
     about: 'The token of internal callers; two during a rotation. Unset: no token is accepted.',
   },
   HEALTH_OPEN_TO: {
@@ -107,13 +108,13 @@ export const CORE_VARIABLES = {
     about: 'The previous `SECRET_KEY` during a change: decrypts the webhook secrets that it encrypted.',
   },
   PLATFORM_ADDRESSES: {
-    type: { ...ADDRESSES, schema: ADDRESSES.schema.refine((all) => all.every((address) => isIP(address) !== 0)) },
+    type: restricted(ADDRESSES, (all) => all.every((address) => isIP(address) !== 0)),
     about:
       'The platform’s IP addresses. A custom domain is live when it resolves to them or is a CNAME of `PUBLIC_URL`’s ' +
       'host; a target must not be a scan URL on them.',
   },
   DNS_RESOLVERS: {
-    type: { ...RESOLVERS, schema: RESOLVERS.schema.refine(areResolvers) },
+    type: restricted(RESOLVERS, areResolvers),
     about: 'DNS servers for custom domains and webhook endpoints. Unset: the system’s resolvers.',
   },
   ROLES: {

@@ -1,7 +1,6 @@
-import { z } from 'zod';
 import { OperatorError } from '../runtime/operator-error.ts';
 import { readConfiguredFile } from '../runtime/read-configured-file.ts';
-import type { VariableType } from '../runtime/variables.ts';
+import { INVALID, type VariableType, variableType } from '../runtime/variables.ts';
 import { SESSION_STATES } from './servers.ts';
 
 const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
@@ -69,11 +68,11 @@ export function expectUsableUrl(url: string): void {
 }
 
 /** The type of `DATABASE_URL`. */
-export const databaseUrl: VariableType<string> = {
-  schema: z.string().transform((url) => {
+export const databaseUrl: VariableType<string> = variableType(
+  'a Postgres address',
+  (url) => {
     expectUsableUrl(url);
     return url;
-  }),
-  name: 'a Postgres address',
-  defaultText: '',
-};
+  },
+  INVALID,
+);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { policyFromJson, policyToJson } from './policy-json.ts';
+import { policyFromJson } from './policy-json.ts';
+import { policyToJson } from './policy-to-json.ts';
 
 const POLICY = {
   rules: [

@@ -1,15 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import {
-  type Conditions,
-  type Outcome,
-  type OutcomeSchema,
-  Page,
-  type Policy,
-  PolicySchema,
-  type Rule,
-} from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { type OutcomeSchema, Page, type Policy, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 
 const PAGE_NAMES = ['paused', 'gone'] as const;
 const PAGES = { paused: Page.PAUSED, gone: Page.GONE } as const;
@@ -80,8 +72,8 @@ export const policyJsonSchema = policySchema(z.object, z.string());
 const strictPolicySchema = policySchema(z.strictObject as unknown as typeof z.object, z.iso.datetime({ offset: true }));
 
 export type PolicyJson = z.infer<typeof policyJsonSchema>;
-type RuleJson = NonNullable<PolicyJson['rules']>[number];
-type ConditionsJson = NonNullable<RuleJson['when']>;
+export type RuleJson = NonNullable<PolicyJson['rules']>[number];
+export type ConditionsJson = NonNullable<RuleJson['when']>;
 
 /** Reads a policy. Returns a sentence that names the field if its form is wrong; the core checks the values. */
 export function policyFromJson(json: unknown): { readonly policy: Policy } | { readonly problem: string } {
@@ -101,15 +93,6 @@ export function policyFromJson(json: unknown): { readonly policy: Policy } | { r
     parameters: data.parameters ?? {},
   });
   return { policy };
-}
-
-/** Writes a policy, without what is empty. */
-export function policyToJson({ rules, passQuery, parameters }: Policy): PolicyJson {
-  return {
-    ...(rules.length > 0 ? { rules: rules.map(ruleToJson) } : {}),
-    ...(passQuery ? { pass_query: true } : {}),
-    ...(Object.keys(parameters).length > 0 ? { parameters: { ...parameters } } : {}),
-  };
 }
 
 /** `rules[1].when.weekly: Unrecognized key: "day"`. */
@@ -144,46 +127,4 @@ function outcomeFromJson(json: RuleJson['then']): NonNullable<MessageInitShape<t
     targetUrl: target_url,
   }));
   return { case: 'split', value: { variants } };
-}
-
-function ruleToJson({ name, when, outcome: kind }: Rule): RuleJson {
-  return {
-    ...(name === '' ? {} : { name }),
-    ...(when ? { when: conditionsToJson(when) } : {}),
-    then: outcomeToJson(kind),
-  };
-}
-
-function conditionsToJson(when: Conditions): ConditionsJson {
-  const { from, until, weekly: times, countries, languages, devices, operatingSystems } = when;
-  return {
-    ...(from ? { from: isoOf(from) } : {}),
-    ...(until ? { until: isoOf(until) } : {}),
-    ...(times ? { weekly: { time_zone: times.timeZone, days: times.days, from: times.from, until: times.until } } : {}),
-    ...(countries.length > 0 ? { countries } : {}),
-    ...(languages.length > 0 ? { languages } : {}),
-    ...(devices.length > 0 ? { devices } : {}),
-    ...(operatingSystems.length > 0 ? { operating_systems: operatingSystems } : {}),
-  };
-}
-
-function outcomeToJson(message: Outcome | undefined): RuleJson['then'] {
-  switch (message?.kind.case) {
-    case 'targetUrl':
-      return { target_url: message.kind.value };
-    case 'split':
-      return {
-        split: message.kind.value.variants.map(({ label, weight, targetUrl }) => ({
-          label,
-          weight,
-          target_url: targetUrl,
-        })),
-      };
-    default:
-      return { page: message?.kind.value === Page.PAUSED ? 'paused' : 'gone' };
-  }
-}
-
-function isoOf(timestamp: Timestamp): string {
-  return timestampDate(timestamp).toISOString();
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   integer,
   logLevel,
@@ -7,34 +6,28 @@ import {
   optionalText,
   origin,
   port,
+  restricted,
   secret,
   text,
   textOr,
   type Values,
-  type VariableType,
 } from '../../common/runtime/variables.ts';
 import { TELEMETRY_VARIABLES } from '../../common/telemetry/variables.ts';
 
 /** Hosts on this machine, which need no HTTPS. */
 const LOOPBACK_HOST = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-const ORIGIN = optionalOrigin('http://localhost:$DASHBOARD_PORT');
-
 /** The address of the dashboard. Its cookies are `Secure`, unless it is http on this machine. */
-const dashboardUrl: VariableType<string | undefined> = {
-  ...ORIGIN,
-  schema: ORIGIN.schema.refine((value) => value === undefined || isSecure(value)),
-  name: 'an https address of host and port only (http only on localhost)',
-};
+const dashboardUrl = restricted(
+  optionalOrigin('http://localhost:$DASHBOARD_PORT'),
+  (value) => value === undefined || isSecure(value),
+  'an https address of host and port only (http only on localhost)',
+);
 
-const issuer: VariableType<string | undefined> = {
-  schema: z
-    .string()
-    .refine((value) => URL.canParse(value) && isSecure(value))
-    .optional(),
-  name: 'an https address (http only on localhost)',
-  defaultText: '',
-};
+const issuer = restricted(
+  optionalText('an https address (http only on localhost)'),
+  (value) => value === undefined || (URL.canParse(value) && isSecure(value)),
+);
 
 /** Every variable of the dashboard's server. */
 export const DASHBOARD_VARIABLES = {

@@ -4,7 +4,7 @@ import { codeJson, timeJson } from '../../common/contract/code-json.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
-import { policyToJson } from '../../common/targets/policy-json.ts';
+import { policyToJson } from '../../common/targets/policy-to-json.ts';
 import type { Member } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';

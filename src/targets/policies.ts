@@ -7,7 +7,7 @@ import { contentProblem } from '../../common/contract/limits.ts';
 import { location } from '../../common/contract/route.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import { mapTargets, targetsOf } from '../../common/targets/policy.ts';
-import { policyToJson } from '../../common/targets/policy-json.ts';
+import { policyToJson } from '../../common/targets/policy-to-json.ts';
 import { weeklyTimes } from '../../common/targets/weekly.ts';
 import {
   type Conditions,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { policyOf } from '../../common/targets/policy.fixture.ts';
-import { policyToJson } from '../../common/targets/policy-json.ts';
+import { policyToJson } from '../../common/targets/policy-to-json.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';

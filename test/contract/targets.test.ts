@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
 import { policyOf } from '../../common/targets/policy.fixture.ts';
-import { policyToJson } from '../../common/targets/policy-json.ts';
+import { policyToJson } from '../../common/targets/policy-to-json.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Page, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
