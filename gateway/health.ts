@@ -3,12 +3,14 @@ import { machineMs } from '../common/runtime/machine-ms.ts';
 import { singleFlight } from '../common/runtime/single-flight.ts';
 import type { CoreClients } from './core/clients.ts';
 import type { GatewayState } from './process/messages.ts';
+import type { RouteTable } from './redirect/routes/route-table.ts';
 import type { Spool } from './redirect/spool/spool.ts';
 import { respondsInTime } from './responds-in-time.ts';
 
 /** The parts that `/readyz` reports on. */
 export interface Parts {
   readonly spool: Spool;
+  readonly table: Pick<RouteTable, 'isComplete'>;
   readonly core: CoreClients;
   isStopping(): boolean;
   /** The last reported status of all processes of the gateway. */
@@ -21,19 +23,22 @@ export function answerAlive(response: ServerResponse): void {
 }
 
 /**
- * `GET /readyz`: 200 while scans can be answered and recorded, 503 while the disk can't be written and from the moment
- * that the gateway is asked to stop. `degraded` lists problems that are no reason to send scans elsewhere. Any worker
+ * `GET /readyz`: 200 while scans can be answered and recorded. 503 until the table has contained the whole topic for the first
+ * time, while the disk can't be written, and from the moment that the gateway is asked to stop. `degraded` lists problems that are no reason to send scans elsewhere. Any worker
  * answers for all of them; the core is checked at most once a second, however frequent the requests are.
  */
-export function readiness({ spool, core, state, isStopping }: Parts): (response: ServerResponse) => void {
+export function readiness({ spool, table, core, state, isStopping }: Parts): (response: ServerResponse) => void {
   const coreResponds = singleFlight(() => respondsInTime(core.check()));
 
   return async (response) => {
     const isCoreUp = await coreResponds();
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
-    const reason = failing === undefined ? undefined : `scans can't be written to disk: ${failing}`;
-    const problem = reason ?? (isStopping() ? 'the gateway is stopping' : undefined);
+    const problem = [
+      failing === undefined ? [] : `scans can't be written to disk: ${failing}`,
+      isStopping() ? 'the gateway is stopping' : [],
+      table.isComplete() ? [] : 'the topic of routes has not been read to its end yet: custom domains may be missing',
+    ].flat()[0];
     const { complete, lastAppliedAt, applied, changeLatencyMs } = carrier?.routes ?? {};
     send(response, problem === undefined ? 200 : 503, {
       status: problem ?? 'ready',

@@ -294,13 +294,33 @@ test('health: alive, and ready while scans can be answered and recorded', async 
   await (await log()).ensureTopics(TOPICS);
   await startReady();
   expect(await (await get('/healthz')).json()).toEqual({ status: 'alive' });
-  const ready = await get('/readyz');
-  expect(ready.status).toBe(200);
-  expect(await ready.json()).toMatchObject({ status: 'ready' });
+  await expect.poll(async () => (await get('/readyz')).status, EVENTUALLY).toBe(200);
+  expect(await (await get('/readyz')).json()).toMatchObject({ status: 'ready' });
   await expect.poll(degraded, EVENTUALLY).toEqual(['api']);
   // Measured by one process and reported by another.
   const age = async () => ((await (await get('/readyz')).json()) as { routes: { age_ms: number } }).routes.age_ms;
   await expect.poll(age, EVENTUALLY).toSatisfy((ms) => typeof ms === 'number' && ms >= 0 && ms < 10_000);
+});
+
+test('not ready until the topic of routes was read once, and then without the log too', async () => {
+  const withoutLog = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' };
+  const stopped = async (gateway: Gateway) => {
+    gateway.process.kill('SIGTERM');
+    await gateway.ended;
+  };
+  const first = await startReady(withoutLog);
+  const unready = await get('/readyz');
+  expect(unready.status).toBe(503);
+  expect(((await unready.json()) as { status: string }).status).toContain('custom domains may be missing');
+  await stopped(first);
+
+  await (await log()).ensureTopics(TOPICS);
+  const second = await startReady();
+  await expect.poll(async () => (await get('/readyz')).status, EVENTUALLY).toBe(200);
+  await stopped(second);
+
+  await startReady(withoutLog);
+  expect((await get('/readyz')).status).toBe(200);
 });
 
 test('a worker that is restarted while the gateway drains is not ready either', async () => {

@@ -126,7 +126,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
   running.defer(reportStatus(() => ({ worker: status() })));
 
   let isStopping = false;
-  const ready = readiness({ spool, core, state: () => state, isStopping: () => isStopping });
+  const ready = readiness({ spool, table, core, state: () => state, isStopping: () => isStopping });
   const server = createHttpServer({
     scans,
     table,

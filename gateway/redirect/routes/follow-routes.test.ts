@@ -120,11 +120,13 @@ test('although a restore has raised the ends of partitions beyond their records,
   await log.ensureTopics([ROUTES]);
   await log.publish(ROUTES.name, inOnePartition([['aaaaaaa', 1]]));
   await client.query('update log_partitions set next = next + 1000');
+  expect(table.isComplete()).toBe(false);
   const onChange = vi.fn();
   const follower = followRoutes({ log, table, logger, onChange });
   onTestFinished(() => follower.stop());
   await expect.poll(() => follower.status().complete, EVENTUALLY).toBeDefined();
   expect(table.code('aaaaaaa')).toBeDefined();
+  await expect.poll(() => table.isComplete(), EVENTUALLY).toBe(true);
   await log.publish(ROUTES.name, inOnePartition([['bbbbbbb', 1]]));
   await expect.poll(() => onChange.mock.lastCall, EVENTUALLY).toEqual([expect.any(Number)]);
 });

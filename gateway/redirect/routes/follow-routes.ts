@@ -141,7 +141,11 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       }
       const ends = topic?.ends;
       const positions = table.positions();
-      if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) complete = comparedAt;
+      if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) {
+        complete = comparedAt;
+        // Where the disk is full, the next comparison tries again.
+        if (!table.isComplete()) await table.markComplete().catch(() => undefined);
+      }
       await pause(COMPARE_MS, signal);
     }
   }

@@ -8,6 +8,7 @@ import {
   codeRecord,
   HOST_KEY,
   hostRecord,
+  INCOMPLETE_KEY,
   POSITION_KEY,
   positionKeys,
   TOPIC_KEY,
@@ -37,6 +38,8 @@ export interface RouteCommits {
   write(routes: readonly Route[], positions: Positions): void;
   /** Removes the positions and writes the identity of the topic that the following ones belong to. */
   beginTopic(identity: string): void;
+  /** Notes that the table contains the whole topic. */
+  markComplete(): void;
   /** The routes that the table lacks: most arrive twice, with the answer to the change and in the topic. */
   newer(routes: readonly Route[]): Route[];
   close(): void;
@@ -90,8 +93,13 @@ export function routeCommits(store: Database<Buffer, string>, file: string, logg
       reserve(Buffer.byteLength(identity));
       transact(() => {
         for (const key of [...store.getKeys(positionKeys())]) store.removeSync(key);
+        if (store.get(TOPIC_KEY) === undefined) store.putSync(INCOMPLETE_KEY, Buffer.from('1'));
         store.putSync(TOPIC_KEY, Buffer.from(identity));
       });
+    },
+    markComplete() {
+      reserve(0);
+      transact(() => void store.removeSync(INCOMPLETE_KEY));
     },
     newer(routes) {
       store.resetReadTxn();

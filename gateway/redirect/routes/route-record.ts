@@ -18,6 +18,8 @@ export const POSITION_KEY = 'p';
 export const positionKeys = () => ({ start: POSITION_KEY, end: `${POSITION_KEY}~` });
 /** The key of the topic's identity. */
 export const TOPIC_KEY = 't';
+/** The key that the table has until it has contained a whole topic for the first time. */
+export const INCOMPLETE_KEY = 'i';
 
 /** The route of a code, as far as scans need it. */
 export interface FoundRoute {

@@ -51,6 +51,19 @@ const START = { partition: 0, next: 1n };
 
 const modes = (path: string) => ['.', 'data.mdb', 'lock.mdb'].map((name) => statSync(join(path, name)).mode & 0o777);
 
+test('is complete once it has contained a topic, also after that topic was replaced', async () => {
+  expect(table.isComplete()).toBe(false);
+  await table.beginTopic('first');
+  expect(table.isComplete()).toBe(false);
+  await reopen();
+  expect(table.isComplete()).toBe(false);
+  await table.markComplete();
+  await reopen();
+  expect(table.isComplete()).toBe(true);
+  await table.beginTopic('second');
+  expect(table.isComplete()).toBe(true);
+});
+
 test('no other user of the machine can read the table, neither a new one nor one that an older version created', async () => {
   const made = join(folder, 'routes');
   const another = openRouteTable(made, logger);

@@ -13,6 +13,7 @@ import {
   codeRecord,
   type FoundRoute,
   HOST_KEY,
+  INCOMPLETE_KEY,
   positionKeys,
   readCode,
   readHost,
@@ -51,6 +52,10 @@ export interface RouteTable {
   topic(): string | undefined;
   /** Switches to another topic of the same name, of which nothing has been read. Existing routes stay: versions decide. */
   beginTopic(identity: string): Promise<void>;
+  /** Whether it has ever contained the whole topic. Until then it may lack custom domains, whose hosts would serve every code. */
+  isComplete(): boolean;
+  /** Notes that it contains the whole topic. */
+  markComplete(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -219,6 +224,13 @@ export function openRouteTable(
         pendingPositions.clear();
         commits.beginTopic(identity);
       }, false);
+    },
+    isComplete() {
+      refresh();
+      return store.get(TOPIC_KEY) !== undefined && store.get(INCOMPLETE_KEY) === undefined;
+    },
+    async markComplete() {
+      await lock.alone(() => commits.markComplete(), false);
     },
     async close() {
       clearTimeout(writingPositions);
