@@ -11,6 +11,7 @@ import { useMessages } from '../../messages/index.ts';
 import { Button, IconButton } from '../button.tsx';
 import { ColourField } from '../colour-field.tsx';
 import { Field } from '../field.tsx';
+import { passFocus } from '../focus.ts';
 import { Notice } from '../page.tsx';
 import styles from './landing-page.module.css';
 import { MAX_LINKS, textColourProblem } from './problems.ts';
@@ -128,7 +129,10 @@ function LinkFields({ links, onChange, errors }: LinkFieldsProps) {
                 <IconButton
                   icon={Trash2}
                   label={landingPage.remove(index + 1)}
-                  onPress={() => onChange(links.toSpliced(index, 1))}
+                  onPress={() => {
+                    onChange(links.toSpliced(index, 1));
+                    passFocus(() => list.current?.querySelector<HTMLElement>(':scope > button'));
+                  }}
                 />
               </div>
             </li>

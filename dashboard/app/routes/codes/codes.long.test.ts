@@ -540,8 +540,9 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
       await page.getByRole('heading', { name: 'No code matches' }).waitFor();
       expect(await page.getByRole('searchbox', { name: 'Search codes' }).inputValue()).toBe(number);
     }
-    await page.getByRole('button', { name: 'Clear filters' }).press('Enter');
+    await page.getByRole('main').getByRole('link', { name: 'Clear filters' }).press('Enter');
     await page.getByRole('row', { name: 'Voucher' }).waitFor();
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
     await page.close();
   });
 

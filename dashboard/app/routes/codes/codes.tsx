@@ -1,7 +1,8 @@
 import { Link, useSearch } from '@tanstack/react-router';
 import { Plus, QrCode, SearchX } from 'lucide-react';
-import { type ReactNode, useCallback, useRef, useState } from 'react';
+import { type ReactNode, useCallback, useEffect, useRef, useState } from 'react';
 import { buttonLink } from '../../components/button.tsx';
+import { catchFocus } from '../../components/focus.ts';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page } from '../../components/page.tsx';
@@ -36,6 +37,9 @@ export function Codes() {
   const [shown, setShown] = useState({ key, first: 0, last: 0 });
   const list = useCodesList(filter, ...(shown.key === key ? ([shown.first, shown.last] as const) : ([0, 0] as const)));
   const selecting = useSelection(key);
+  // With the filters goes the link that clears them because no code matches.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is about a change of the filters.
+  useEffect(() => void requestAnimationFrame(catchFocus), [key]);
   const onShow = useCallback((first: number, last: number) => setShown({ key, first, last }), [key]);
   const selectRange = async (from: number, to: number) => {
     const [first, last] = [Math.min(from, to), Math.max(from, to)];

@@ -164,6 +164,9 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.keyboard.type('Our menu');
     await page.keyboard.press('Tab');
     await page.keyboard.type('https://example.com/menu?a=1&b=2');
+    await page.getByRole('button', { name: 'Add a link' }).click();
+    await page.getByRole('button', { name: 'Remove link 2' }).press('Enter');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Add a link');
     await page.getByLabel('Page background', { exact: true }).fill('#036');
     await page.getByLabel('Text colour', { exact: true }).fill('#ffcc00');
     await page.getByLabel('Name (optional)').fill('Chip shop');
