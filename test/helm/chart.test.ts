@@ -216,17 +216,54 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     }
   });
 
-  test('workers are probed on the port of their metrics, as they have no other', async () => {
-    const worker = async (...settings: string[]) => {
+  test('workers are probed on the port of their metrics, as they have no other, even if metrics are off', async () => {
+    const render = async (port: number) =>
+      decode(latest, await template(latest, '--values', EXAMPLE, '--set', `metrics.port=${port}`));
+    for (const [port, used] of [
+      [9999, 9999],
+      [0, 9464],
+    ] as const) {
+      const [container] = named(await render(port), 'Deployment', 'worker').spec.template.spec.containers;
+      expect(container).toMatchObject({
+        ports: [{ name: 'metrics', containerPort: used }],
+        livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+        readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+      });
+      expect(container.env).toContainEqual({ name: 'METRICS_PORT', value: String(used) });
+    }
+    const off = await render(0);
+    expect(named(off, 'NetworkPolicy', 'worker').spec).not.toHaveProperty('ingress');
+    for (const [kind, name] of [
+      ['Deployment', 'core'],
+      ['StatefulSet', 'gateway'],
+      ['Deployment', 'dashboard'],
+    ] as const) {
+      const { env } = named(off, kind, name).spec.template.spec.containers[0];
+      expect(env.map((each: { name: string }) => each.name)).not.toContain('METRICS_PORT');
+    }
+  });
+
+  test('a disruption budget has one of its two fields', async () => {
+    const budget = async (...settings: string[]) => {
       const rendered = await template(latest, '--values', EXAMPLE, ...settings.flatMap((each) => ['--set', each]));
-      return named(await decode(latest, rendered), 'Deployment', 'worker').spec.template.spec.containers[0];
+      return named(await decode(latest, rendered), 'PodDisruptionBudget', 'core').spec;
     };
-    expect(await worker('metrics.port=9464')).toMatchObject({
-      ports: [{ name: 'metrics', containerPort: 9464 }],
-      livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
-      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
-    });
-    expect(await worker('metrics.port=0')).not.toHaveProperty('livenessProbe');
+    const minAvailable = 'core.disruptionBudget.minAvailable=2';
+    expect(await budget()).toMatchObject({ maxUnavailable: 1 });
+    expect(await budget(minAvailable)).toMatchObject({ minAvailable: 2 });
+    expect(await budget(minAvailable)).not.toHaveProperty('maxUnavailable');
+    expect(await budget('core.disruptionBudget.maxUnavailable=0')).toMatchObject({ maxUnavailable: 0 });
+    await expect(budget(minAvailable, 'core.disruptionBudget.maxUnavailable=1')).rejects.toThrow(
+      "at '/core/disruptionBudget'",
+    );
+  });
+
+  test('a component has the number of pods that its values say, or its autoscaler decides', async () => {
+    const objects = await example();
+    expect(named(objects, 'Deployment', 'worker').spec.replicas).toBe(2);
+    // In a cluster it is the number that runs.
+    expect(named(objects, 'Deployment', 'core').spec).not.toHaveProperty('replicas');
+    expect(named(objects, 'StatefulSet', 'gateway').spec).not.toHaveProperty('replicas');
   });
 
   test('the schema is migrated before a new core starts, and not by cores', async () => {

@@ -64,6 +64,21 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/*
+With an autoscaler, the number of pods that run: without the field Kubernetes would scale down to one when autoscaling is turned
+on. `helm template` finds none and omits it.
+*/}}
+{{- define "signpost.replicas" -}}
+{{- if not .values.autoscaling.enabled -}}
+replicas: {{ .values.replicas }}
+{{- else -}}
+{{- $name := printf "%s-%s" (include "signpost.name" .root) .component -}}
+{{- with lookup "apps/v1" .kind .root.Release.Namespace $name -}}
+replicas: {{ int .spec.replicas }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "signpost.annotations" -}}
 {{- $metrics := .root.Values.metrics -}}
 {{- if and $metrics.port (not $metrics.podMonitor.enabled) }}
@@ -90,7 +105,7 @@ prometheus.io/path: /metrics
 
 {{/* Variables of every program; secrets are files. */}}
 {{- define "signpost.ownEnv" -}}
-{{- with .root.Values.metrics.port }}
+{{- with include "signpost.portOfMetrics" . }}
 - { name: METRICS_PORT, value: {{ . | quote }} }
 {{- end }}
 {{- range .secret.keys }}
@@ -133,8 +148,13 @@ prometheus.io/path: /metrics
 {{- end }}
 {{- end }}
 
+{{/* METRICS_PORT of a component; none if empty. Workers listen on no other port, so their probes need it in any case. */}}
+{{- define "signpost.portOfMetrics" -}}
+{{- with .root.Values.metrics.port | default (eq .component "worker" | ternary 9464 0) }}{{ int . }}{{ end -}}
+{{- end }}
+
 {{- define "signpost.metricsPort" -}}
-{{- with .Values.metrics.port }}
+{{- with include "signpost.portOfMetrics" . }}
 - { name: metrics, containerPort: {{ . }} }
 {{- end }}
 {{- end }}
