@@ -2,15 +2,15 @@ import { request as requestOverHttp } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { configured } from '../common/runtime/read-configured-file.ts';
 
-/** What gateways and the dashboard answer to everybody. */
+/** What gateways, the dashboard and ports of metrics answer to everybody. */
 const READY = { method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true };
 
 /**
- * The health check of a container: `node deploy/health.ts core`, `… gateway` or `… dashboard`. Exits with 0 if the program in this
- * container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
+ * The health check of a container: `node deploy/health.ts core`, `… worker`, `… gateway` or `… dashboard`. Exits with 0 if the
+ * program in this container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
  */
 const CHECKS = {
-  // Without the role `rpc` a core listens on no port. A core may require a token for health as for everything else.
+  // It may require a token for health as for everything else.
   core: {
     port: configured(process.env, 'CORE_PORT') ?? 8081,
     method: 'POST',
@@ -22,13 +22,17 @@ const CHECKS = {
     body: '{}',
     serves: (body: string) => body.includes('"SERVING"'),
   },
+  // A core without the role `rpc` listens on no port but that of its metrics, which must be set.
+  worker: { ...READY, port: configured(process.env, 'METRICS_PORT') },
   gateway: { ...READY, port: configured(process.env, 'PORT') ?? 8080 },
   dashboard: { ...READY, port: configured(process.env, 'DASHBOARD_PORT') ?? 8090 },
 };
 
-const check = CHECKS[process.argv[2] as keyof typeof CHECKS];
+const program = process.argv[2] as keyof typeof CHECKS;
+const check = CHECKS[program];
 const { port, method, path, headers } = check;
-const request = configured(process.env, 'TLS_CERT') ? requestOverTls : requestOverHttp;
+const isOverTls = program === 'core' && configured(process.env, 'TLS_CERT') !== undefined;
+const request = isOverTls ? requestOverTls : requestOverHttp;
 // The certificate names the core as its callers know it, and not the loopback address.
 request({ host: '127.0.0.1', port, method, path, headers, rejectUnauthorized: false, timeout: 4_000 })
   .once('response', (response) => {

@@ -68,6 +68,7 @@ test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s se
 
 test.each([
   ['core', 'CORE_PORT_FILE', '/grpc.health.v1.Health/Check'],
+  ['worker', 'METRICS_PORT_FILE', '/readyz'],
   ['gateway', 'PORT_FILE', '/readyz'],
   ['dashboard', 'DASHBOARD_PORT_FILE', '/readyz'],
 ])('the health check of a container with a %s reads the variables from files, too', async (program, portFile, path) => {
