@@ -66,7 +66,7 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       ignoreRoutines: true,
       ignoreTriggers: true,
     },
-    // The core starts while Postgres is unavailable, and answers 503 until it is back.
+    // Otherwise the ORM would create a missing database when it connects, which needs another database to connect to.
     ensureDatabase: false,
     driverOptions: connectionOptions(url),
   };
