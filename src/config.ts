@@ -59,7 +59,7 @@ export const CORE_VARIABLES = {
   DATABASE_CONNECTIONS: {
     type: integer(5, 1_000, 20),
     about:
-      'Maximum number of connections in the pool of this process. It opens one more for notifications, and with the role `worker` three for background jobs.',
+      'Maximum number of connections in the pool of this process. With the role `relay` or `worker` it opens one more for notifications, and with `worker` three for background jobs.',
   },
   KAFKA_BROKERS: {
     type: addresses([]),
