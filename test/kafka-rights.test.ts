@@ -10,6 +10,8 @@ import type { Log, Subscription } from '../common/log/log.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS, TOPICS } from '../common/log/topics.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readVariables } from '../common/runtime/variables.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
+import { internal } from './contract/internal.ts';
 import { afterFile } from './harness/after-file.ts';
 import { startSignpost } from './harness/processes.ts';
 import { recordingLogger } from './harness/recording-logger.ts';
@@ -162,6 +164,10 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
       return topic?.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     };
     await expect.poll(committed, EVENTUALLY).toBe(2);
+    // An operator compares the topics with what was published, and publishes events again.
+    const operator = internal(signpost, EventsService);
+    expect(await operator.auditEvents({})).toMatchObject({ events: { missing: 0n }, routes: { missing: 0n } });
+    expect(await operator.republishEvents({ all: true })).toMatchObject({ events: 2n });
     for (const each of [...signpost.cores, ...signpost.gateways])
       expect(await each.log()).not.toContain('Kafka refuses');
     await signpost.stop();
