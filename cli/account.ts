@@ -80,7 +80,11 @@ export function accountCommands(account: Command): void {
 
   example(destructive(ofAccount(account.command('close'))), 'account close --account acct_… --delete-data')
     .description('close an account permanently: its key is revoked, its codes stop resolving, its domains are released')
-    .option('--delete-data', 'also delete all its data, including scans', false)
+    .option(
+      '--delete-data',
+      'also delete its data, including scans; ids, short codes, verified hostnames and the audit log stay',
+      false,
+    )
     .action(async ({ account: id, deleteData, yes }: { account: string; deleteData: boolean; yes: boolean }) => {
       const { accounts } = await connectCore(process.env, id);
       const { account: found } = await accounts.getAccount({});

@@ -61,8 +61,11 @@ export const TIMED_COLUMNS = COLUMNS.filter(
   (column) => NEW_COLUMNS.includes(column) || column.name === 'created_at' || column.name === 'updated_at',
 );
 
-/** Columns that are not erased: the short code stays, so that no other code ever gets it, and so does the account. */
-const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', ...DEFAULTED];
+/**
+ * Columns that are not erased: the short code stays, so that no other code ever gets it, and so do the account and the
+ * hostname, on which it is answered as deleted.
+ */
+const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short_code', 'hostname', ...DEFAULTED];
 
 /** Columns that are erased: all others. */
 export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !RETAINED.some((retained) => retained === name));

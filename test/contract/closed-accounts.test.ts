@@ -1,3 +1,4 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
@@ -32,6 +33,16 @@ const scans = (shortCode: string) =>
   Promise.all(
     api.signpost.gateways.map(async ({ url }) => (await fetch(`${url}/r/${shortCode}`, { redirect: 'manual' })).status),
   );
+/** The same on a custom domain: `fetch` can't set `Host`. */
+const scansOn = (host: string, shortCode: string) =>
+  Promise.all(
+    api.signpost.gateways.map(async ({ url }) => {
+      const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+      const answered = (response: IncomingMessage) => resolve(response.resume().statusCode);
+      httpRequest(`${url}/r/${shortCode}`, { headers: { host } }, answered).once('error', reject).end();
+      return promise;
+    }),
+  );
 const statuses = (apiKey: string) =>
   Promise.all(
     api.signpost.gateways.map(
@@ -61,13 +72,15 @@ async function accountWithData() {
   const { code: wifi } = await codes.createStaticCode({ content: { case: 'payload', value: 'WIFI' } });
   await accounts(account).addMember({ email: 'anna@example.com', role: Role.OWNER });
   await accounts(account).createSignInLink({ email: 'anna@example.com' });
-  await internal(api.signpost, DomainsService, account.id).addDomain({ hostname: `${uuid(account)}.example` });
+  const hostname = `${uuid(account)}.example`;
+  const { domain } = await internal(api.signpost, DomainsService, account.id).addDomain({ hostname });
   // As if DNS had verified it.
   await pool.query(
     `with verified as (update domains set state = 'verified' where account_id = $1 returning hostname, account_id)
      insert into verified_hostnames select * from verified on conflict (hostname) do update set account_id = $1`,
     [uuid(account)],
   );
+  const branded = (await account.create({ domain_id: domain?.id })).short_code;
   const webhooks = internal(api.signpost, WebhooksService, account.id);
   const { endpoint } = await webhooks.createEndpoint({ url: 'https://hooks.example.com/in', events: ['qr.created'] });
   await webhooks.sendTestEvent({ id: endpoint?.id ?? '' });
@@ -96,7 +109,7 @@ async function accountWithData() {
     return count('scan_targets', account);
   };
   await expect.poll(countAfterScan, EVENTUALLY).toBeGreaterThan(0);
-  return { account, shortCodes };
+  return { account, shortCodes, branded, hostname };
 }
 
 const uuid = ({ id }: Account) => decodeId('acct', id);
@@ -149,6 +162,7 @@ const REMAINING: Readonly<Record<string, readonly string[]>> = {
     'id',
     'type',
     'short_code',
+    'hostname',
     'target_version',
     'paused',
     'version',
@@ -237,15 +251,14 @@ describe('a closed account', () => {
     expect(await count('domains', account)).toBe(0);
   });
 
-  test('leaves nothing when its data is deleted, now or later, except ids, its audit, its short codes and its verified hostnames', async () => {
-    const [{ account, shortCodes }, { account: other, shortCodes: othersCodes }] = await Promise.all([
-      accountWithData(),
-      accountWithData(),
-    ]);
+  test('leaves nothing when its data is deleted, now or later, except ids, its audit, its short codes and the hostnames that it verified', async () => {
+    const [{ account, shortCodes, branded, hostname }, { account: other, shortCodes: othersCodes }] = await Promise.all(
+      [accountWithData(), accountWithData()],
+    );
     // Recorders move rows of scan_increments to scan_rollups every ten seconds.
     await expect.poll(() => count('scan_rollups', account), EVENTUALLY).toBeGreaterThan(0);
     // Requests are recorded a second after the first of them.
-    await expect.poll(() => count('api_requests', account), EVENTUALLY).toBe(6);
+    await expect.poll(() => count('api_requests', account), EVENTUALLY).toBe(7);
     // Every table with data of accounts must have rows before, so that this test sees them deleted; these have them for
     // seconds only, in any case.
     const transient = ['relabelled_codes', 'scan_deletions', 'scan_increments'];
@@ -274,6 +287,12 @@ describe('a closed account', () => {
     expect(codes).toEqual([{ live: false }]);
     const gone = Array.from({ length: 4 }, () => [410, 410]);
     await expect.poll(() => Promise.all(shortCodes.map(scans)), EVENTUALLY).toEqual(gone);
+    // Its own codes only are answered on its hostname.
+    const ofOther = () => scansOn(hostname, othersCodes[0] ?? '');
+    await expect.poll(ofOther, EVENTUALLY).toEqual([404, 404]);
+    await expect.poll(() => scansOn(hostname, branded), EVENTUALLY).toEqual([410, 410]);
+    const { rows: printed } = await pool.query('select hostname from codes where short_code = $1', [branded]);
+    expect(printed).toEqual([{ hostname }]);
     // The compacted topic keeps the latest record of a code permanently.
     const { rows: routes } = await pool.query<{ value: Buffer }>(
       `select distinct on (key) value from log_records

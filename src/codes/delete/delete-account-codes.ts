@@ -1,10 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import { NIL_UUID } from '../../../common/contract/ids.ts';
-import { ROUTED_COLUMNS, type RoutedCode } from '../../../common/contract/route.ts';
 import { run, statement, transaction } from '../../../common/postgres/sql.ts';
 import { listed } from '../../db/columns.ts';
-import { copyToOutbox } from '../../events/outbox.ts';
-import { routeRecord } from '../announce.ts';
 import { ERASED_COLUMNS } from '../code-row.ts';
 import { deleteLocked } from './delete-codes.ts';
 
@@ -37,25 +34,26 @@ const ASSIGNMENTS = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${null
 const NULLABLE = listed(ERASED_COLUMNS.filter(({ nullable }) => nullable));
 
 /** The next codes after $2: those that are erased stay in the index, and would be read again each time. Index: codes_deleted. */
-const erase = statement<RoutedCode>(
+const erase = statement<{ id: string }>(
   'codes_erase',
-  `update codes set ${ASSIGNMENTS}, version = version + 1
+  `update codes set ${ASSIGNMENTS}
    where (account_id, id) in (
      select account_id, id from codes
      where account_id = $1 and id > $2 and deleted_at is not null and num_nonnulls(${NULLABLE}) > 0
      order by id limit ${MAX_CODES} for update
    )
-   returning ${ROUTED_COLUMNS.join(', ')}`,
+   returning id`,
 );
 
-/** Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. */
+/**
+ * Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. Routes and versions stay
+ * as they are: the route of a deleted code has nothing that is erased.
+ */
 export async function eraseAccountCodes(pool: Pool, accountId: string): Promise<void> {
   let last = NIL_UUID;
   const eraseSome = async (tx: PoolClient) => {
     const rows = await run(tx, erase, [accountId, last]);
     for (const { id } of rows) if (id > last) last = id;
-    // The topic retains the newest record of each code for ever; without this one, that one would contain the target.
-    await copyToOutbox(tx, rows, (row) => [routeRecord(row)]);
     return rows.length > 0;
   };
   while (await transaction(pool, eraseSome));

@@ -508,7 +508,7 @@ export const RenameAccountResponseSchema: GenMessage<RenameAccountResponse> = /*
  */
 export type CloseAccountRequest = Message<"signpost.accounts.v1.CloseAccountRequest"> & {
   /**
-   * Whether to delete everything that it stored as well, scans included.
+   * Whether to delete what it stored as well, scans included.
    *
    * @generated from field: bool delete_data = 1;
    */
@@ -1553,9 +1553,10 @@ export const AccountsService: GenService<{
   },
   /**
    * Closes an account permanently: its key becomes invalid, its domains become available to others, its codes stop
-   * resolving. With `delete_data`, also in a later call, everything that it stored is deleted, except the account's id
-   * and plan, its audit, and its short codes, which are never assigned again. Work that is not finished when the call
-   * ends continues in the background.
+   * resolving. With `delete_data`, also in a later call, everything that it stored is deleted, except the account's id,
+   * plan and usage, its audit, its short codes, which are never assigned again, and the hostnames that it verified, also
+   * in the codes that it printed on them. Events that were published before stay until their retention ends. Work that
+   * is not finished when the call ends continues in the background.
    *
    * @generated from rpc signpost.accounts.v1.AccountsService.CloseAccount
    */
