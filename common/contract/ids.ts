@@ -4,6 +4,9 @@ import { v7 } from 'uuid';
 /** Sorts before every other UUID. Source: RFC 9562, section 5.9. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
+/** Sorts after every other UUID. Source: RFC 9562, section 5.10. */
+export const MAX_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
 /** The prefix of an id, which says what it identifies. Source: docs/contract.md, "Identifiers". */
 export type IdPrefix =
   | 'qr'
