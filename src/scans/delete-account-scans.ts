@@ -1,4 +1,5 @@
 import { DatabaseError, type Pool, type PoolClient } from 'pg';
+import { NIL_UUID } from '../../common/contract/ids.ts';
 import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import {
   first,
@@ -21,10 +22,13 @@ const insertRequest = statement(
    on conflict (account_id) do update set asked_at = excluded.asked_at`,
 );
 
-/** Index: scan_totals_of_account. */
+/** Codes that are listed at a time. */
+const MAX_CODES = 1_000;
+
+/** The next codes after $2. Index: scan_totals_of_account. */
 const listCodes = statement<{ code_id: string }>(
   'scans_list_codes_to_delete',
-  'select code_id from scan_totals where account_id = $1 order by code_id',
+  `select code_id from scan_totals where account_id = $1 and code_id > $2 order by code_id limit ${MAX_CODES}`,
 );
 
 /** Index: primary key of scan_days; the updated column is in no index. */
@@ -136,7 +140,7 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
 export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
   // Waits for recorders that began before the request; later ones see the request.
   await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
-  for (const { code_id } of await run(pool, listCodes, [accountId])) await deleteCode(pool, code_id);
+  for await (const codeId of scannedCodes(pool, accountId)) await deleteCode(pool, codeId);
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
   await foldIncrements(pool);
   await removeZeros(pool, accountId);
@@ -147,6 +151,15 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
   // An archive that can't be read must not keep the scans in the others.
   await attemptEach(archives, (archive) => deleteFromArchive(pool, folder, archive, accountId));
   await run(pool, finish, [accountId, now]);
+}
+
+/** The ids of the account's codes that have scans, oldest first. */
+async function* scannedCodes(pool: Pool, accountId: string): AsyncGenerator<string> {
+  for (let last: string | undefined = NIL_UUID; last !== undefined; ) {
+    const page: { code_id: string }[] = await run(pool, listCodes, [accountId, last]);
+    for (const { code_id } of page) yield code_id;
+    last = page.length < MAX_CODES ? undefined : page.at(-1)?.code_id;
+  }
 }
 
 /**
