@@ -224,6 +224,37 @@ test('of two accounts that verify a hostname concurrently, one succeeds', async 
   expect(outcomes.map(({ state }) => state).toSorted()).toEqual([PENDING, VERIFIED]);
 });
 
+test('calls of one account have ten look-ups and four connections at a time, and others need not wait for them', async () => {
+  const owned = await Promise.all(Array.from({ length: 12 }, () => add()));
+  const { accountId } = await signpost.createAccount();
+  const other = await add(clientFor(accountId));
+  const queried = new Set<string>();
+  dns.onQuery = (name) => queried.add(name);
+  dns.mode = 'silent';
+  onTestFinished(() => {
+    dns.onQuery = () => undefined;
+    dns.mode = 'answering';
+  });
+  const locking = await pool.connect();
+  onTestFinished(() => locking.release());
+  await locking.query('begin');
+  await locking.query('select from domains where hostname = any($1) for update', [
+    owned.map(({ hostname }) => hostname),
+  ]);
+  const verifying = Promise.all(owned.map((domain) => verify(domain)));
+  await expect.poll(() => queried.size).toBe(10);
+  const verifyingOther = verify(other, clientFor(accountId));
+  await expect.poll(() => queried.has(other.txtName)).toBe(true);
+  expect(queried.size).toBe(11);
+  dns.mode = 'answering';
+  await verifyingOther;
+  await expect.poll(() => queried.size).toBe(13);
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(4);
+  await locking.query('rollback');
+  await verifying;
+});
+
 test('an account that removes a domain it has not verified, or is closed, leaves the owner’s route as it is', async () => {
   const [{ accountId: removing }, { accountId: closed }] = [
     await signpost.createAccount(),

@@ -5,8 +5,10 @@ import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../common/contract/limits.ts';
 import { notifying } from '../../common/postgres/notifications.ts';
-import { run, statement } from '../../common/postgres/sql.ts';
+import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { fairQueue } from '../../common/queues/fair-queue.ts';
 import type { DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
+import { inAccountQueue } from '../access/account-queue.ts';
 import { recordChange } from '../access/audit.ts';
 import { commitLimitOf, ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
@@ -21,6 +23,14 @@ import { applyDnsResult, type DomainKey } from './transition.ts';
 
 const notifyChecks = statement('domains_notify', `select ${notifying('domains')}`);
 
+/** How many look-ups an account's calls have in progress at a time; one may take 15 s. */
+const LOOK_UPS = {
+  concurrency: Number.POSITIVE_INFINITY,
+  concurrencyPerCaller: 10,
+  maxWaiting: 1_000,
+  items: 'checks of domains',
+};
+
 /** Custom domains of accounts, for internal services. */
 export function domainsService(options: {
   database: Database;
@@ -28,6 +38,7 @@ export function domainsService(options: {
 }): ServiceImpl<typeof DomainsService> {
   const { platform } = options;
   const { orm } = options.database;
+  const inTurn = fairQueue(LOOK_UPS);
   return {
     async addDomain(request, context) {
       const { id: accountId } = accountOf(context);
@@ -61,20 +72,19 @@ export function domainsService(options: {
       return { domain: domainMessage(added) };
     },
     async verifyDomain(request, context) {
-      const key = keyOf(accountOf(context).id, request.id);
+      const { id: accountId } = accountOf(context);
+      const key = keyOf(accountId, request.id);
       const domain = await orm.em.fork().findOne(DomainEntity, key);
       if (!domain) throw notFound();
-      const result = await lookUp(domain, platform, context.signal).catch((error: unknown) => {
+      const { signal } = context;
+      const result = await inTurn(accountId, signal, () => lookUp(domain, platform, signal)).catch((error: unknown) => {
         if (!(error instanceof ResolversUnavailable)) throw error;
         const sentence = `The DNS resolvers did not answer for ${domain.hostname}; try again.`;
         throw failure('RESOLVERS_UNAVAILABLE', sentence, { hostname: domain.hostname }, error);
       });
-      const updated = await applyDnsResult(
-        orm,
-        key,
-        result,
-        (tx) => recordChange(tx, context, request.id),
-        commitLimitOf(context),
+      const record = (tx: Queryable) => recordChange(tx, context, request.id);
+      const updated = await inAccountQueue(context, () =>
+        applyDnsResult(orm, key, result, record, commitLimitOf(context)),
       );
       if (!updated) throw notFound();
       return { domain: domainMessage(updated) };

@@ -15,6 +15,8 @@ export interface Dns {
   readonly address: string;
   /** `broken`: answers SERVFAIL; `silent`: receives queries and answers none. */
   mode: 'answering' | 'broken' | 'silent';
+  /** Called for each query. */
+  onQuery: (name: string) => void;
   /** Called after each answer, for names that change. */
   onAnswer: (name: string, type: string) => void;
   /** Replaces the records of a name; without values it has none. */
@@ -38,7 +40,9 @@ export async function startDns(): Promise<Dns> {
 
   const server = DNS.createUDPServer((request, send) => {
     const [question] = request.questions;
-    if (!question || dns.mode === 'silent') return;
+    if (!question) return;
+    dns.onQuery(question.name);
+    if (dns.mode === 'silent') return;
     const response = Packet.createResponseFromRequest(request);
     if (dns.mode === 'broken') response.header.rcode = Packet.RCODE.SERVFAIL;
     else if (!zone.has(question.name.toLowerCase())) response.header.rcode = Packet.RCODE.NXDOMAIN;
@@ -51,6 +55,7 @@ export async function startDns(): Promise<Dns> {
   const dns: Dns = {
     address: `${LOOPBACK}:${server.address().port}`,
     mode: 'answering',
+    onQuery: () => undefined,
     onAnswer: () => undefined,
     set(name, type, ...values) {
       const records = zone.get(name) ?? new Map<RecordType, Value[]>();
