@@ -47,3 +47,38 @@ test('successful attempts are refunded even if an endpoint that failed in the sa
   await expect(completed.record()).rejects.toThrow('no transaction');
   expect(await spendBudgets(pool, [{ ...budget, attempts: 2 }])).toMatchObject([{ granted: 1 }]);
 });
+
+test.each([
+  ['that leased it before', 410, false],
+  ['that leases it again', 410, true],
+  ['that leases it again', 500, true],
+])(
+  'an attempt made before an endpoint was disabled and enabled again does not disable it: by a process %s, %i',
+  async (_, status, again) => {
+    await pool.query('delete from webhook_endpoints');
+    const account = await newAccount();
+    const { id: hook } = await account.addEndpoint(`https://${HOST}/`);
+    await fanOutRecords(pool, [eventRecord(account.id)], logger);
+    const queue = queueOf(pool, newUuid(), 30_000);
+    const leased = leasedEndpoints(seal, logger);
+    const completed = completedAttempts({ pool, queue, leased, logger });
+    const claim = async () => {
+      for (const row of await queue.claim({ working: 10, throttled: 10 })) leased.put(row);
+      const endpoint = leased.get(decodeId('hook', hook) ?? '');
+      if (!endpoint) throw new Error('not leased');
+      return endpoint;
+    };
+    const endpoint = await claim();
+    const { url } = endpoint.row;
+    const capacity = { ...endpoint.row, deliveries: 1, bytes: 1_000, testsOnly: false, hasNone: true };
+    const [delivery] = await queue.due([capacity], [], 1_000);
+    if (!delivery) throw new Error('nothing is due');
+    for (const enabled of [false, true]) await account.webhooks.updateEndpoint({ id: hook, enabled });
+    if (again) await claim();
+    const answer = { at: new Date(), status, latencyMs: 1, response: '' };
+    const result = { delivery: delivery.id, attempts: 0, ...answer, newStatus: 'failed', retryInS: null } as const;
+    completed.add({ endpoint, url, delivery, result, budget: undefined });
+    await completed.record();
+    expect((await account.webhooks.listEndpoints({})).endpoints).toMatchObject([{ enabled: true }]);
+  },
+);

@@ -1,9 +1,10 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
+import type { Queryable } from '../../../common/postgres/sql.ts';
 import { attemptsPerBudget, type BudgetKey, refundBudgets } from './attempt-budgets.ts';
-import { disableAndAudit, reasonToDisable } from './disable-policy.ts';
+import { disableAndAudit, type EndpointState, lockEndpoint, reasonToDisable } from './disable-policy.ts';
 import type { LeasedEndpoint, LeasedEndpoints } from './leased-endpoints.ts';
-import type { DeliveryResult, DueDelivery, EndpointResult, Queue } from './queue.ts';
+import type { DeliveryResult, DueDelivery, EndpointResults, Queue } from './queue.ts';
 
 /** Attempts recorded in one transaction, which takes 0.05 s. More may have completed while Postgres was unavailable. */
 const MAX_RECORDED = 1_000;
@@ -43,10 +44,7 @@ export function completedAttempts({
 
   async function recordNext(count: number): Promise<void> {
     const completed = unrecorded.slice(0, count);
-    const changed = await queue.record(
-      completed.map(({ result }) => result),
-      endpointResults(completed),
-    );
+    const { changed, tests } = await queue.record(byEndpoint(completed));
     unrecorded.splice(0, completed.length);
     for (const { endpoint, delivery } of completed) {
       endpoint.fetched.delete(delivery.id);
@@ -56,17 +54,27 @@ export function completedAttempts({
     const succeeded = completed.filter(({ result }) => result.newStatus === 'succeeded');
     const refunds = attemptsPerBudget(succeeded.flatMap(({ budget }) => budget ?? []));
     if (refunds.length > 0) await refundBudgets(pool, refunds);
-    await disableFailing(completed);
+    await disableFailing(completed, tests);
   }
 
-  async function disableFailing(completed: readonly CompletedAttempt[]): Promise<void> {
+  /** `tests`: the deliveries of test events that `completed` has changed. */
+  async function disableFailing(completed: readonly CompletedAttempt[], tests: ReadonlySet<string>): Promise<void> {
     for (const [{ row }, attempts] of Map.groupBy(completed, ({ endpoint }) => endpoint)) {
-      const reason = reasonToDisable(
-        row,
-        attempts.filter(({ url }) => url === row.url).map(({ result }) => result),
-      );
+      const reasonFor = (current: EndpointState) =>
+        reasonToDisable(
+          current,
+          attempts.flatMap(({ url, delivery, result }) =>
+            url === current.url && (current.verified_at !== null || tests.has(delivery.id)) ? [result] : [],
+          ),
+        );
+      const reason = reasonFor(row);
       if (reason === undefined) continue;
-      if (await disableAndAudit(pool, row, reason, logger)) leased.remove(row.id);
+      // It may have been disabled and enabled again since `row` was read.
+      const applies = async (tx: Queryable) => {
+        const current = await lockEndpoint(tx, row.id);
+        return current !== undefined && reasonFor(current) === reason;
+      };
+      if (await disableAndAudit(pool, row, reason, logger, applies)) leased.remove(row.id);
     }
   }
 
@@ -78,14 +86,12 @@ export function completedAttempts({
   };
 }
 
-/** Whether any attempt has succeeded, for each endpoint and URL. */
-function endpointResults(completed: readonly CompletedAttempt[]): EndpointResult[] {
+/** The results for each endpoint and URL. */
+function byEndpoint(completed: readonly CompletedAttempt[]): EndpointResults[] {
   const byUrl = Map.groupBy(completed, ({ endpoint, url }) => `${endpoint.row.id} ${url}`);
   return [...byUrl.values()].flatMap((attempts) =>
-    attempts.slice(0, 1).map(({ endpoint, url }) => ({
-      id: endpoint.row.id,
-      url,
-      succeeded: attempts.some(({ result }) => result.newStatus === 'succeeded'),
-    })),
+    attempts
+      .slice(0, 1)
+      .map(({ endpoint, url }) => ({ id: endpoint.row.id, url, results: attempts.map(({ result }) => result) })),
   );
 }

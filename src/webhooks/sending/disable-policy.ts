@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { encodeId } from '../../../common/contract/ids.ts';
-import { type Queryable, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
+import { first, type Queryable, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { recordOwnChange } from '../../access/audit.ts';
 import { TEST_EVENT } from '../deliveries.ts';
 import { disableEndpoint } from '../endpoints/disable-endpoint.ts';
@@ -28,15 +28,27 @@ const idle = statement<Pick<LeasedEndpointRow, 'id' | 'account_id' | 'url' | 've
   `select id, account_id, url, verified_at from webhook_endpoints e where ${IS_IDLE}`,
 );
 
+/** What decides whether an endpoint is disabled. */
+export type EndpointState = Pick<LeasedEndpointRow, 'url' | 'verified_at' | 'failing_ms'>;
+
 /** Index: webhook_endpoints_pkey. */
-const lock = statement('webhooks_lock_idle', 'select from webhook_endpoints where id = $1 for no key update');
+const lock = statement<EndpointState>(
+  'webhooks_lock_and_read',
+  `select url, verified_at, (extract(epoch from now() - failing_since) * 1000)::float8 as failing_ms
+   from webhook_endpoints where id = $1 for no key update`,
+);
 
 /** Index: webhook_endpoints_pkey. */
 const stillIdle = statement('webhooks_still_idle', `select from webhook_endpoints e where id = $2 and ${IS_IDLE}`);
 
+/** Locks an endpoint until the transaction ends. `id`: UUID. */
+export function lockEndpoint(tx: Queryable, id: string): Promise<EndpointState | undefined> {
+  return first(tx, lock, [id]);
+}
+
 /**
- * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Source:
- * docs/contract.md, "Events".
+ * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Of an unverified
+ * one, only results of its test events count. Source: docs/contract.md, "Events".
  */
 export function reasonToDisable(
   { verified_at, failing_ms }: Pick<LeasedEndpointRow, 'verified_at' | 'failing_ms'>,
@@ -85,7 +97,7 @@ export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
       logger,
       // It may have been enabled or tested again since it was listed.
       async (tx) => {
-        await run(tx, lock, [row.id]);
+        await lockEndpoint(tx, row.id);
         return (await run(tx, stillIdle, [DISABLE_AFTER_MS, row.id])).length > 0;
       },
     );

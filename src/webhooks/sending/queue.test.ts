@@ -34,6 +34,11 @@ function failed({ id, attempts }: DueDelivery, newStatus: DeliveryResult['newSta
   return { delivery: id, attempts, at: new Date(), status: 500, latencyMs: 1, response: '', newStatus, retryInS };
 }
 
+function succeeded({ id, attempts }: DueDelivery): DeliveryResult {
+  const answered = { at: new Date(), status: 204, latencyMs: 1, response: '' };
+  return { delivery: id, attempts, ...answered, newStatus: 'succeeded', retryInS: null };
+}
+
 test('one process leases an endpoint until it releases it or the lease expires', async () => {
   const { id } = await addEndpoint(1);
   const [one, other] = [newQueue(), newQueue()];
@@ -91,7 +96,7 @@ test('the result of an attempt before a delivery was resent, or failed with its 
   await pool.query(`update webhook_deliveries set status = 'failed', next_attempt_at = null where id = $1`, [
     failing.id,
   ]);
-  await queue.record([failed(resent, 'failed'), failed(failing, 'pending')], []);
+  await queue.record([{ id, url: URL, results: [failed(resent, 'failed'), failed(failing, 'pending')] }]);
   const { rows } = await pool.query(
     `select id, status, attempts, (select count(*)::integer from webhook_attempts where delivery_id = id) as listed
      from webhook_deliveries order by attempts`,
@@ -115,7 +120,7 @@ test('the result of an attempt at an endpoint that is being deleted, or gone, is
   );
   await webhooks.deleteEndpoint({ id: hook });
   const recordAndRelease = async () => {
-    await queue.record([failed(delivery, 'pending')], [{ id, url: URL, succeeded: false }]);
+    await queue.record([{ id, url: URL, results: [failed(delivery, 'pending')] }]);
     expect(await queue.renew([id])).toEqual([]);
     await queue.release(new Map([[id, null]]));
     expect([await queue.claim(ALL), await queue.nextDue()]).toEqual([[], undefined]);
@@ -129,12 +134,36 @@ test('the result of an attempt at an endpoint that is being deleted, or gone, is
   expect((await pool.query(left)).rows).toEqual([]);
 });
 
-test('an endpoint is verified by a success at its own URL, and fails by a failure there', async () => {
-  const { id } = await addEndpoint(0);
-  await pool.query('update webhook_endpoints set verified_at = null');
+test('an endpoint is verified by a test event that succeeds at its own URL, and fails by one that fails there', async () => {
+  const { id, hook, webhooks } = await addEndpoint(0);
+  await webhooks.updateEndpoint({ id: hook, enabled: false });
+  await webhooks.updateEndpoint({ id: hook, enabled: true });
   const queue = newQueue();
-  const record = (url: string, succeeded: boolean) => queue.record([], [{ id, url, succeeded }]);
-  for (const succeeded of [true, false]) expect(await record(`${URL}former`, succeeded)).toEqual([]);
-  expect(await record(URL, false)).toMatchObject([{ id, verified_at: null, failing_ms: expect.any(Number) }]);
-  expect(await record(URL, true)).toMatchObject([{ id, verified_at: expect.any(Date), failing_ms: null }]);
+  const due = async () => (await queue.due([await capacityOf(id)], [], MANY_BYTES))[0] as DueDelivery;
+  const record = async (url: string, result: DeliveryResult) =>
+    (await queue.record([{ id, url, results: [result] }])).changed;
+  const delivery = await due();
+  for (const url of ['1', '2']) expect(await record(`${URL}${url}`, failed(delivery, 'pending'))).toEqual([]);
+  await pool.query('update webhook_deliveries set attempts = 0, next_attempt_at = now()');
+  expect(await record(URL, failed(delivery, 'pending'))).toMatchObject([
+    { id, verified_at: null, failing_ms: expect.any(Number) },
+  ]);
+  await pool.query('update webhook_deliveries set next_attempt_at = now()');
+  expect(await record(URL, succeeded(await due()))).toMatchObject([
+    { id, verified_at: expect.any(Date), failing_ms: null },
+  ]);
+});
+
+test('attempts made before an endpoint was disabled and enabled again do not decide about its new test', async () => {
+  const { id, hook, webhooks } = await addEndpoint(2);
+  await webhooks.sendTestEvent({ id: hook });
+  const queue = newQueue();
+  const inFlight = await queue.due([await capacityOf(id)], [], MANY_BYTES);
+  expect(inFlight).toHaveLength(3);
+  await webhooks.updateEndpoint({ id: hook, enabled: false });
+  await webhooks.updateEndpoint({ id: hook, enabled: true });
+  for (const result of [...inFlight.map(succeeded), ...inFlight.map((each) => failed(each, 'failed'))]) {
+    const { changed, tests } = await queue.record([{ id, url: URL, results: [result] }]);
+    expect([changed, [...tests]]).toEqual([[], []]);
+  }
 });

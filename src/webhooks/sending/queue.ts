@@ -43,11 +43,19 @@ export interface Capacity {
   readonly hasNone: boolean;
 }
 
-/** Whether attempts to an endpoint succeeded at a URL. */
-export interface EndpointResult {
+/** The results of attempts to an endpoint at a URL. */
+export interface EndpointResults {
   readonly id: string;
   readonly url: string;
-  readonly succeeded: boolean;
+  readonly results: readonly DeliveryResult[];
+}
+
+/** What the results of attempts have changed. */
+export interface Recorded {
+  /** The endpoints that changed. */
+  readonly changed: readonly LeasedEndpointRow[];
+  /** The deliveries of test events among those whose state the results have changed. */
+  readonly tests: ReadonlySet<string>;
 }
 
 /** A delivery to send. */
@@ -179,10 +187,10 @@ const lockEndpoints = statement(
 
 /**
  * Index: webhook_deliveries_pkey. Stores every attempt, but updates a delivery only if its state is still the one in
- * which the attempt was made. Deliveries that were deleted meanwhile are skipped. Results are joined with the table, and
- * not with each other, whose number the planner does not know: it would compare each with each.
+ * which the attempt was made; returns those of test events. Deliveries that were deleted meanwhile are skipped. Results are
+ * joined with the table, and not with each other, whose number the planner does not know: it would compare each with each.
  */
-const recordAttempts = statement(
+const recordAttempts = statement<{ id: string }>(
   'webhooks_record_attempts',
   `with result as materialized (
      select r.* from unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::integer[], $5::integer[], $6::text[],
@@ -193,13 +201,22 @@ const recordAttempts = statement(
      insert into webhook_attempts (delivery_id, at, status, latency_ms, response)
      select id, at, answered, latency_ms, response from result
      on conflict do nothing
+   ), updated as (
+     update webhook_deliveries d
+     set status = result.new_status, attempts = d.attempts + 1,
+         next_attempt_at = case when result.new_status = 'pending' then now() + result.retry_in * interval '1 s' end
+     from result
+     where d.id = result.id and d.status = 'pending' and d.attempts = result.attempts
+     returning d.id, d.event_type
    )
-   update webhook_deliveries d
-   set status = result.new_status, attempts = d.attempts + 1,
-       next_attempt_at = case when result.new_status = 'pending' then now() + result.retry_in * interval '1 s' end
-   from result
-   where d.id = result.id and d.status = 'pending' and d.attempts = result.attempts`,
+   select id from updated where event_type = '${TEST_EVENT}'`,
 );
+
+/**
+ * Whether attempts to an endpoint succeeded: while it is unverified, only those of its test events count, as others were made
+ * before it was enabled again. Null if none counts.
+ */
+const SUCCEEDED = 'case when e.verified_at is null then result.test_succeeded else result.succeeded end';
 
 /**
  * Index: webhook_endpoints_pkey. A result at a former URL says nothing about the endpoint and is ignored. The next
@@ -209,15 +226,15 @@ const recordAttempts = statement(
 const recordEndpointResults = statement<LeasedEndpointRow>(
   'webhooks_record_endpoint_results',
   `update webhook_endpoints e
-   set failing_since = case when not result.succeeded then coalesce(e.failing_since, now()) end,
-       verified_at = case when result.succeeded then coalesce(e.verified_at, now()) else e.verified_at end,
-       attempt_after = case when not result.succeeded then
+   set failing_since = case when not ${SUCCEEDED} then coalesce(e.failing_since, now()) end,
+       verified_at = case when ${SUCCEEDED} then coalesce(e.verified_at, now()) else e.verified_at end,
+       attempt_after = case when not ${SUCCEEDED} then
          now() + least(greatest((now() - e.failing_since) / 10, interval '${PROBE_INTERVAL_S.min} s'),
            interval '${PROBE_INTERVAL_S.max} s')
        end
-   from unnest($1::uuid[], $2::text[], $3::boolean[]) as result (id, url, succeeded)
-   where e.id = result.id and e.url = result.url
-     and (not result.succeeded or e.failing_since is not null or e.verified_at is null)
+   from unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[]) as result (id, url, succeeded, test_succeeded)
+   where e.id = result.id and e.url = result.url and ${SUCCEEDED} is not null
+     and (not ${SUCCEEDED} or e.failing_since is not null or e.verified_at is null)
    returning ${LEASED_COLUMNS}`,
 );
 
@@ -252,8 +269,8 @@ export interface Queue {
    * size of their bodies in all, which the last of them may exceed.
    */
   due(capacities: readonly Capacity[], fetched: readonly string[], bytes: number): Promise<DueDelivery[]>;
-  /** Records attempts and the state of endpoints in one transaction; returns the endpoints that changed. */
-  record(results: readonly DeliveryResult[], endpointResults: readonly EndpointResult[]): Promise<LeasedEndpointRow[]>;
+  /** Records attempts and the state of their endpoints in one transaction. */
+  record(attempts: readonly EndpointResults[]): Promise<Recorded>;
   /**
    * Ends leases. An endpoint is due again with its next delivery, but no sooner than the ms that `endpoints` maps it
    * to, unless that is null.
@@ -280,13 +297,13 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
         ...sizes,
       ]);
     },
-    record(results, endpointResults) {
+    record(attempts) {
+      const results = attempts.flatMap((each) => each.results);
       const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key]);
-      const endpointColumn = <Key extends keyof EndpointResult>(key: Key) =>
-        endpointResults.map((result) => result[key]);
+      const endpoints = attempts.map(({ id }) => id);
       return transactionWithin(pool, LONG_MS, async (tx) => {
-        await run(tx, lockEndpoints, [endpointColumn('id')]);
-        await run(tx, recordAttempts, [
+        await run(tx, lockEndpoints, [endpoints]);
+        const updatedTests = await run(tx, recordAttempts, [
           column('delivery'),
           column('attempts'),
           column('at'),
@@ -296,11 +313,14 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
           column('newStatus'),
           column('retryInS'),
         ]);
-        return run(tx, recordEndpointResults, [
-          endpointColumn('id'),
-          endpointColumn('url'),
-          endpointColumn('succeeded'),
+        const tests = new Set(updatedTests.map(({ id }) => id));
+        const changed = await run(tx, recordEndpointResults, [
+          endpoints,
+          attempts.map(({ url }) => url),
+          attempts.map((each) => succeeded(each.results)),
+          attempts.map((each) => succeeded(each.results.filter(({ delivery }) => tests.has(delivery)))),
         ]);
+        return { changed, tests };
       });
     },
     async release(endpoints) {
@@ -312,4 +332,9 @@ export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
       });
     },
   };
+}
+
+/** Whether any attempt succeeded; null without attempts. */
+function succeeded(results: readonly DeliveryResult[]): boolean | null {
+  return results.length === 0 ? null : results.some(({ newStatus }) => newStatus === 'succeeded');
 }
