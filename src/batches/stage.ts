@@ -66,7 +66,7 @@ export async function stage(
     throw failure('BATCH_LIMIT_EXCEEDED', message);
   }
 
-  const validated = await validateRows(tx, isPlatformHost, rows);
+  const validated = await validateRows(tx, isPlatformHost, account.id, rows);
   const validRows = validated.flatMap(({ codeId }, index) => (codeId === null ? [] : index));
   const em = entityManagerIn(database.orm, tx);
   const batch = em.create(BatchEntity, {

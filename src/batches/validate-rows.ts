@@ -36,6 +36,7 @@ export interface ValidatedRow {
 export async function validateRows(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   inputs: readonly BatchRowInput[],
 ): Promise<readonly ValidatedRow[]> {
   const validated: ValidatedRow[] = [];
@@ -43,6 +44,7 @@ export async function validateRows(
     const targets = await readTargets(
       on,
       isPlatformHost,
+      accountId,
       slice.map(({ targetUrl }) => targetUrl ?? ''),
     );
     for (const [index, input] of slice.entries()) {

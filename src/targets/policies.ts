@@ -35,9 +35,10 @@ export type ReadPolicy = { readonly policy: Policy | undefined } | { readonly pr
 export async function readPolicies(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   policies: readonly Policy[],
 ): Promise<ReadPolicy[]> {
-  const targets = await readTargets(on, isPlatformHost, policies.flatMap(targetsOf));
+  const targets = await readTargets(on, isPlatformHost, accountId, policies.flatMap(targetsOf));
   let at = 0;
   return policies.map((policy) => {
     let urlProblem: string | undefined;
@@ -57,9 +58,10 @@ export async function readPolicies(
 export async function policyOrFailure(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   policy: Policy,
 ): Promise<Policy | undefined> {
-  const [read] = await readPolicies(on, isPlatformHost, [policy]);
+  const [read] = await readPolicies(on, isPlatformHost, accountId, [policy]);
   if (!read) throw new Error('one policy gives one result');
   if ('problem' in read) throw failure('INVALID_FIELD', read.problem);
   return read.policy;

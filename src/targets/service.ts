@@ -42,10 +42,18 @@ export function targetsService(options: {
   const { pool } = options.database;
 
   /** Validates what the request contains. */
-  async function readTarget(on: Queryable, { targetUrl, policy }: RequestedTarget): Promise<Partial<StoredTarget>> {
+  async function readTarget(
+    on: Queryable,
+    accountId: string,
+    { targetUrl, policy }: RequestedTarget,
+  ): Promise<Partial<StoredTarget>> {
     return {
-      ...(targetUrl === undefined ? {} : { target_url: await targetOrFailure(on, isPlatformHost, targetUrl) }),
-      ...(policy === undefined ? {} : { policy: policyToStore(await policyOrFailure(on, isPlatformHost, policy)) }),
+      ...(targetUrl === undefined
+        ? {}
+        : { target_url: await targetOrFailure(on, isPlatformHost, accountId, targetUrl) }),
+      ...(policy === undefined
+        ? {}
+        : { policy: policyToStore(await policyOrFailure(on, isPlatformHost, accountId, policy)) }),
     };
   }
 
@@ -82,7 +90,10 @@ export function targetsService(options: {
       if (targetUrl === undefined && policy === undefined) {
         throw failure('NO_FIELDS', 'Name at least one of target_url and policy.');
       }
-      return change(context, request, async (tx, before) => ({ ...before, ...(await readTarget(tx, request)) }));
+      return change(context, request, async (tx, before) => ({
+        ...before,
+        ...(await readTarget(tx, before.account_id, request)),
+      }));
     },
     async getTarget({ id }, context) {
       const code = await findDynamic(context, id);
@@ -99,12 +110,12 @@ export function targetsService(options: {
     rollBackTarget: (request, context) =>
       change(context, request, async (tx, before) => {
         const version = targetFrom(await findVersion(tx, before, request.version));
-        return { target_url: version.targetUrl, policy: null, ...(await readTarget(tx, version)) };
+        return { target_url: version.targetUrl, policy: null, ...(await readTarget(tx, before.account_id, version)) };
       }),
     async previewTarget(request, context) {
       instantOrFailure('at', request.at);
       const code = await findDynamic(context, request.id);
-      return previewTarget(code, { ...code, ...(await readTarget(pool, request)) }, request);
+      return previewTarget(code, { ...code, ...(await readTarget(pool, code.account_id, request)) }, request);
     },
   };
 }

@@ -65,7 +65,7 @@ export async function readNewCode(
 ): Promise<NewCode> {
   const { name, campaignType, domainId } = request;
   expectStorable({ name, campaign_type: campaignType });
-  const targetUrl = await targetOrFailure(on, isPlatformHost, request.targetUrl);
+  const targetUrl = await targetOrFailure(on, isPlatformHost, account.id, request.targetUrl);
   const tags = tagsOrFailure(request.tags);
   return {
     targetUrl,

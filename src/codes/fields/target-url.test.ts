@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
+import { newUuid } from '../../../common/contract/ids.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
+import { insertAccount } from '../../../test/harness/insert-account.ts';
 import { readLandingPage } from './landing-page.ts';
 import { platformHosts } from './platform-hosts.ts';
 import { readTargets } from './target-url.ts';
@@ -9,8 +11,9 @@ import { readTargets } from './target-url.ts';
 const pool = new pg.Pool({ connectionString: (await freshDatabase()).url });
 afterAll(() => pool.end());
 
+const account = await insertAccount(pool);
 const isPlatformHost = platformHosts('https://sign.example', ['192.0.2.10', '2001:DB8:0::10']);
-const read = async (input: string) => (await readTargets(pool, isPlatformHost, [input]))[0];
+const read = async (input: string) => (await readTargets(pool, isPlatformHost, account, [input]))[0];
 
 test.each([
   'https://example.com',
@@ -90,6 +93,24 @@ test('a scan URL on a custom domain is rejected', async () => {
   expect(await read(unverified)).toEqual({ url: unverified });
 });
 
+test('a scan URL on a domain that is not verified is rejected for its own account only', async () => {
+  const other = await insertAccount(pool);
+  for (const [owner, hostname] of [
+    [account, 'pending.example.org'],
+    [other, 'foreign.example.org'],
+  ]) {
+    await pool.query(`insert into domains (id, account_id, hostname, token) values ($1, $2, $3, '')`, [
+      newUuid(),
+      owner,
+      hostname,
+    ]);
+  }
+  expect(await read('https://pending.example.org/r/Ab3dE9k')).toEqual({ problem: expect.stringMatching(/scan URL/) });
+  for (const url of ['https://pending.example.org/menu', 'https://foreign.example.org/r/Ab3dE9k']) {
+    expect(await read(url)).toEqual({ url });
+  }
+});
+
 test('if the platform runs on localhost, all local names and addresses are the platform', async () => {
   const local = platformHosts('http://localhost:8080', []);
   for (const host of [
@@ -101,11 +122,11 @@ test('if the platform runs on localhost, all local names and addresses are the p
     '[::1]',
     '0.0.0.0',
   ]) {
-    const [target] = await readTargets(pool, local, [`http://${host}/r/Ab3dE9k`]);
+    const [target] = await readTargets(pool, local, account, [`http://${host}/r/Ab3dE9k`]);
     expect(target).toEqual({ problem: expect.stringMatching(/scan URL/) });
   }
   const elsewhere = 'http://localhost.example/r/Ab3dE9k';
-  expect(await readTargets(pool, local, [elsewhere])).toEqual([{ url: elsewhere }]);
+  expect(await readTargets(pool, local, account, [elsewhere])).toEqual([{ url: elsewhere }]);
 });
 
 test('no spelling of a platform address or of its name is accepted', async () => {

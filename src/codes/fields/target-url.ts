@@ -5,10 +5,15 @@ import { type Queryable, run, statement } from '../../../common/postgres/sql.ts'
 import type { IsPlatformHost } from './platform-hosts.ts';
 import { hasValidPunycode } from './web-host.ts';
 
-/** Domains of all accounts and removed ones, whose scans are still answered. Index: verified_hostnames_pkey. */
-const verifiedHosts = statement<{ hostname: string }>(
-  'codes_verified_hosts',
-  'select hostname from verified_hostnames where hostname = any($1)',
+/**
+ * Verified domains of all accounts, removed ones too, whose scans are still answered, and all domains of the account $2:
+ * before they are verified, the platform answers scans there. Those of others do not count, as anybody may add any hostname.
+ * Indexes: verified_hostnames_pkey, domains_of_account.
+ */
+const customHosts = statement<{ hostname: string }>(
+  'codes_custom_hosts',
+  `select hostname from verified_hostnames where hostname = any($1)
+   union all select hostname from domains where hostname = any($1) and account_id = $2`,
 );
 
 /** A valid target, or a sentence that says why it is invalid. */
@@ -18,21 +23,22 @@ const LOOP: Target = { problem: 'target_url: must not be a scan URL of this plat
 
 /**
  * Validates targets: web addresses that are not scan URLs of this platform, which would cause a redirect loop. Targets
- * are stored as they were sent, but trimmed. Returns one result per input, in order.
+ * are stored as they were sent, but trimmed. Returns one result per input, in order. `accountId`, here and below: UUID.
  */
 export async function readTargets(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   inputs: readonly string[],
 ): Promise<Target[]> {
   const targets = inputs.map((input) => readWebAddress('target_url', input));
   const hosts = targets.map((target) => ('url' in target ? scanHost(target.url) : undefined));
   const candidates = [...new Set(hosts.flatMap((host) => host ?? []))];
-  const found = candidates.length === 0 ? [] : await run(on, verifiedHosts, [candidates]);
-  const customHosts = new Set(found.map(({ hostname }) => hostname));
+  const found = candidates.length === 0 ? [] : await run(on, customHosts, [candidates, accountId]);
+  const custom = new Set(found.map(({ hostname }) => hostname));
   return targets.map((target, index) => {
     const host = hosts[index];
-    return host !== undefined && (isPlatformHost(host) || customHosts.has(host)) ? LOOP : target;
+    return host !== undefined && (isPlatformHost(host) || custom.has(host)) ? LOOP : target;
   });
 }
 
@@ -46,8 +52,13 @@ export function readWebAddress(field: string, input: string): Target {
 }
 
 /** Validates one target. Fails with INVALID_FIELD. */
-export async function targetOrFailure(on: Queryable, isPlatformHost: IsPlatformHost, input: string): Promise<string> {
-  const [target = LOOP] = await readTargets(on, isPlatformHost, [input]);
+export async function targetOrFailure(
+  on: Queryable,
+  isPlatformHost: IsPlatformHost,
+  accountId: string,
+  input: string,
+): Promise<string> {
+  const [target = LOOP] = await readTargets(on, isPlatformHost, accountId, [input]);
   if ('problem' in target) throw failure('INVALID_FIELD', target.problem);
   return target.url;
 }

@@ -94,7 +94,7 @@ async function readChanges(
 ): Promise<Changes> {
   const paths = changedPaths(request);
   const tags = paths.has('tags') ? tagsOrFailure(request.tags) : undefined;
-  const columns = await readColumns(tx, isPlatformHost, request, paths);
+  const columns = await readColumns(tx, isPlatformHost, accountId, request, paths);
   const folders = paths.has('folder') && request.folder !== undefined ? [request.folder] : [];
   const resolved = await resolveLabels(tx, accountId, { folders, tags: tags ?? [] });
   if (paths.has('folder')) columns.folder_id = labelsOrFailure(resolved.folders, folders)[0]?.id ?? null;
@@ -119,12 +119,13 @@ export function changedPaths({ updateMask }: UpdateCodeRequest): ReadonlySet<str
 export async function readColumns(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   request: UpdateCodeRequest,
   paths: ReadonlySet<string>,
 ): Promise<ColumnChanges> {
   const columns: ColumnChanges = {};
   if (paths.has('target_url')) {
-    columns.target_url = await targetOrFailure(on, isPlatformHost, request.targetUrl ?? '');
+    columns.target_url = await targetOrFailure(on, isPlatformHost, accountId, request.targetUrl ?? '');
     columns.policy = null;
   }
   if (paths.has('landing_page')) columns.landing_page = readLandingPage(request.landingPage);

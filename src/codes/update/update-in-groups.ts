@@ -87,7 +87,7 @@ export function updateInGroups(options: {
     const paths = changedPaths(request);
     if (caller.kind !== 'key' || paths.has('folder') || paths.has('tags')) return undefined;
     const { account, rate } = caller;
-    const columns = await readColumns(pool, isPlatformHost, request, paths);
+    const columns = await readColumns(pool, isPlatformHost, account.id, request, paths);
     const before = await findCode(account.id, request.id);
     expectChangeable(before, columns);
     const changed = changedFields(before, { ...before, ...columns });

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { COUNTRIES } from '../../../common/contract/country-codes.ts';
+import { NIL_UUID } from '../../../common/contract/ids.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
 import type { ConditionsSchema } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { SetTargetRequestSchema, TargetRowInputSchema } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -24,7 +25,7 @@ test('the event loop runs other tasks after some values, however few rows they a
   };
   let immediate = setImmediate(again);
   const full = row(policyWith({ countries: [...COUNTRIES].slice(0, 200) }, 10));
-  const read = await readRows(noHosts, () => false, Array(8).fill(full));
+  const read = await readRows(noHosts, () => false, NIL_UUID, Array(8).fill(full));
   clearImmediate(immediate);
   expect(read.map(({ problem }) => problem)).toEqual(Array(8).fill(undefined));
   expect(turns).toBeGreaterThanOrEqual(8);
@@ -37,7 +38,7 @@ test.each([
   [{ devices: Array.from({ length: 1_000 }, (_, n) => `x${n}`) }, 'devices: must contain no more than 5 items.'],
 ])('a policy is validated up to its first violation: %#', async (when, sentence) => {
   const policy = policyWith(when);
-  const [read] = await readRows(noHosts, () => false, [row(policy)]);
+  const [read] = await readRows(noHosts, () => false, NIL_UUID, [row(policy)]);
   expect(read?.problem).toBe(`policy.rules[0].when.${sentence}`);
   const { violations } = validator.validate(SetTargetRequestSchema, create(SetTargetRequestSchema, { policy }));
   expect(violations).toHaveLength(1);

@@ -37,11 +37,12 @@ export interface ReadRow {
 export async function readRows(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   inputs: readonly TargetRowInput[],
 ): Promise<ReadRow[]> {
   const rows: ReadRow[] = [];
   for (const slice of slices(inputs, SLICE, ({ policy }) => valuesOf(policy))) {
-    rows.push(...(await readSlice(on, isPlatformHost, slice)));
+    rows.push(...(await readSlice(on, isPlatformHost, accountId, slice)));
     await setImmediate();
   }
   return rows;
@@ -50,14 +51,17 @@ export async function readRows(
 async function readSlice(
   on: Queryable,
   isPlatformHost: IsPlatformHost,
+  accountId: string,
   inputs: readonly TargetRowInput[],
 ): Promise<ReadRow[]> {
   const problems = inputs.map(formProblem);
   const valid = inputs.filter((_, index) => problems[index] === undefined);
   const urls = valid.flatMap(({ targetUrl }) => targetUrl ?? []);
-  const targets = (await readTargets(on, isPlatformHost, urls)).values();
+  const targets = (await readTargets(on, isPlatformHost, accountId, urls)).values();
   const requested = valid.flatMap(({ policy }) => policy ?? []);
-  const policies = (requested.length === 0 ? [] : await readPolicies(on, isPlatformHost, requested)).values();
+  const policies = (
+    requested.length === 0 ? [] : await readPolicies(on, isPlatformHost, accountId, requested)
+  ).values();
   return inputs.map((input, index) => {
     const reference = referenceOf(input);
     const problem = problems[index];

@@ -50,7 +50,7 @@ export async function stage(
     const sentence = `At most ${MAX_BATCH_ROWS} targets can be changed at once, this request has ${rows.length}; split it.`;
     throw failure('TOO_MANY_ROWS', sentence);
   }
-  const read = await readRows(tx, isPlatformHost, rows);
+  const read = await readRows(tx, isPlatformHost, accountId, rows);
   const codes = await findCodes(tx, accountId, read);
   const failed = codes.filter((code) => 'problem' in code).length;
   const em = entityManagerIn(database.orm, tx);

@@ -2,6 +2,7 @@ import { create, type DescMessage, type MessageInitShape } from '@bufbuild/proto
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
 import { failure } from '../../../../common/contract/errors.ts';
+import { NIL_UUID } from '../../../../common/contract/ids.ts';
 import { contentProblem } from '../../../../common/contract/limits.ts';
 import { CreateStaticCodeRequestSchema } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
@@ -90,6 +91,7 @@ test('what the core finds in a policy or a landing page is put in German', async
   const read = await readPolicies(
     noHosts,
     () => false,
+    NIL_UUID,
     policies.map((policy) => create(PolicySchema, policy)),
   );
   for (const policy of read) expectGerman(failure('INVALID_FIELD', 'problem' in policy ? policy.problem : ''));

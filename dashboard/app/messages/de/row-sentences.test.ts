@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { NIL_UUID } from '../../../../common/contract/ids.ts';
 import { firstFault } from '../../../../gateway/rest/body/check-body.ts';
 import { rowInput } from '../../../../gateway/rest/resources/batch-schema.ts';
 import { BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -52,6 +53,7 @@ test('every reason why a row of a batch fails is put in German', async () => {
   const rows = await validateRows(
     noHosts,
     isPlatformHost,
+    NIL_UUID,
     faulty.map((row) => create(BatchRowInputSchema, row)),
   );
   expectGerman(rows.map(({ problem }) => problem ?? undefined));
