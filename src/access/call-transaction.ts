@@ -1,4 +1,4 @@
-import type { HandlerContext } from '@connectrpc/connect';
+import { ConnectError, type HandlerContext } from '@connectrpc/connect';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
@@ -44,10 +44,17 @@ export function ormTransactionOf<Result>(
   return inAccountQueue(context, run);
 }
 
-/** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock. */
-export function commitByIn(headers: Headers): number | undefined {
+/** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock, or the failure of a malformed one. */
+export function readCommitBy(headers: Headers): number | undefined | ConnectError {
   const value = headers.get('signpost-commit-by');
   if (value === null) return undefined;
-  if (!TIME.test(value)) throw failure('INVALID_FIELD', 'signpost-commit-by: must be milliseconds since 1970.');
-  return Number(value);
+  return TIME.test(value)
+    ? Number(value)
+    : failure('INVALID_FIELD', 'signpost-commit-by: must be milliseconds since 1970.');
+}
+
+function commitByIn(headers: Headers): number | undefined {
+  const read = readCommitBy(headers);
+  if (read instanceof ConnectError) throw read;
+  return read;
 }

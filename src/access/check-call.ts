@@ -1,5 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import type { ContextValues } from '@connectrpc/connect';
+import { ConnectError, type ContextValues } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { invalidApiKey } from '../../common/contract/api-key.ts';
 import { failure, readFailure } from '../../common/contract/errors.ts';
@@ -9,7 +9,7 @@ import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { type Admission, admit, admitInGroups, checkUnmetered, missingFeature, rejectBeyondQuota } from './admit.ts';
 import { hashApiKey } from './api-key.ts';
-import { commitByIn } from './call-transaction.ts';
+import { readCommitBy } from './call-transaction.ts';
 import { type Caller, peerKey } from './caller.ts';
 import { accountById } from './find-account.ts';
 import { identify, needsNoToken } from './identify.ts';
@@ -59,7 +59,11 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
     const { features, cost } = requirementsOf(target);
     const hash = hashApiKey(token);
     if (requirementsOf(method).cost === Cost.NOTHING) return checkUnmetered(pool, hash, features);
-    const commitBy = commitByIn(header);
+    const commitBy = readCommitBy(header);
+    if (commitBy instanceof ConnectError) {
+      const checked = await checkUnmetered(pool, hash, features);
+      return checked && { ...checked, rejection: checked.rejection ?? commitBy };
+    }
     if (cost === Cost.PER_HUNDRED_ROWS) {
       const asked = { cost: costOfRows(rows), idempotencyKey: header.get('idempotency-key') };
       const rejected = await rejectBeyondQuota(pool, hash, features, asked);

@@ -280,8 +280,10 @@ export function conformance(
       test.each(['', 'soon', '-1', '1.5', '9'.repeat(16), '1; drop table codes'])(
         'an invalid one is rejected: %j',
         async (wrong) => {
-          const client = codes({ 'signpost-commit-by': wrong });
-          expect(await reasonOf(client.createCode({ targetUrl: TARGET }))).toBe('INVALID_FIELD');
+          const headers = { 'signpost-commit-by': wrong };
+          expect(await reasonOf(codes(headers).createCode({ targetUrl: TARGET }))).toBe('INVALID_FIELD');
+          const anyone = createClient(CodesService, over([bearer(`sk_live_${'a'.repeat(43)}`, headers)]));
+          expect(await reasonOf(anyone.createCode({ targetUrl: TARGET }))).toBe('UNAUTHENTICATED');
         },
       );
     });
