@@ -118,14 +118,15 @@ const lockDeletions = promptStatement<{ acquired: boolean }>(
 
 /**
  * Finishes interrupted deletions, each as far as possible; then rejects with the first failure. Does nothing while another
- * process does it: two of them would delete the same scans and lock each other out.
+ * process does it: two of them would delete the same scans and lock each other out. `signal`: when to stop, after the code
+ * at hand or while an archive is rewritten.
  */
-export async function finishDeletions(pool: Pool, folder: string): Promise<void> {
+export async function finishDeletions(pool: Pool, folder: string, signal?: AbortSignal): Promise<void> {
   await withConnection(pool, async ({ client, markBroken }) => {
     if (!(await first(client, lockDeletions, [LOCKS.scanDeletions]))?.acquired) return;
     try {
       await attemptEach(await run(client, listUnfinished), ({ account_id }) =>
-        finishDeletion(pool, folder, account_id),
+        finishDeletion(pool, folder, account_id, signal),
       );
     } finally {
       await client.query(`select pg_advisory_unlock(${LOCKS.scanDeletions})`).catch(markBroken);
@@ -137,10 +138,19 @@ export async function finishDeletions(pool: Pool, folder: string): Promise<void>
  * Carries out a requested deletion, as `deleteAccountScans`. Rejects with an error for which `isUnavailable` is true
  * when recorders cannot be locked out in time.
  */
-export async function finishDeletion(pool: Pool, folder: string, accountId: string): Promise<void> {
+export async function finishDeletion(
+  pool: Pool,
+  folder: string,
+  accountId: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  signal?.throwIfAborted();
   // Waits for recorders that began before the request; later ones see the request.
   await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
-  for await (const codeId of scannedCodes(pool, accountId)) await deleteCode(pool, codeId);
+  for await (const codeId of scannedCodes(pool, accountId)) {
+    signal?.throwIfAborted();
+    await deleteCode(pool, codeId);
+  }
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
   await foldIncrements(pool);
   await removeZeros(pool, accountId);
@@ -149,7 +159,10 @@ export async function finishDeletion(pool: Pool, folder: string, accountId: stri
     return { now: (await first(tx, readClock))?.now, archives: await run(tx, listNewArchives, [accountId]) };
   });
   // An archive that can't be read must not keep the scans in the others.
-  await attemptEach(archives, (archive) => deleteFromArchive(pool, folder, archive, accountId));
+  await attemptEach(archives, async (archive) => {
+    signal?.throwIfAborted();
+    await deleteFromArchive(pool, folder, archive, accountId, signal);
+  });
   await run(pool, finish, [accountId, now]);
 }
 
@@ -187,6 +200,7 @@ async function deleteFromArchive(
   folder: string,
   { month, part }: Pick<Archive, 'month' | 'part'>,
   accountId: string,
+  signal?: AbortSignal,
 ): Promise<void> {
   await transaction(pool, async (tx) => {
     await lockArchives(tx);
@@ -194,13 +208,19 @@ async function deleteFromArchive(
     await tx.query(MAY_BE_IDLE);
     const key = [`${month}-01`, part];
     const archive = await first(tx, findArchive, key);
-    if (archive) await run(tx, countArchive, [...key, await deleteScans(tx, folder, archive, accountId)]);
+    if (archive) await run(tx, countArchive, [...key, await deleteScans(tx, folder, archive, accountId, signal)]);
   });
 }
 
 /** Returns the number of scans left in the archive. */
-async function deleteScans(tx: PoolClient, folder: string, archive: Archive, accountId: string): Promise<number> {
-  if (archive.file !== null) return removeAccount(folder, archive.file, accountId);
+async function deleteScans(
+  tx: PoolClient,
+  folder: string,
+  archive: Archive,
+  accountId: string,
+  signal?: AbortSignal,
+): Promise<number> {
+  if (archive.file !== null) return removeAccount(folder, archive.file, accountId, signal);
   const { rowCount } = await tx.query(`delete from ${archiveTable(archive)} where account_id = $1`, [accountId]);
   return archive.scans - (rowCount ?? 0);
 }

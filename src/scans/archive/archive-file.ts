@@ -23,16 +23,21 @@ export const ARCHIVED_COLUMNS = columnsOf(ScanEntity)
   .join(', ');
 
 /** Writes compressed lines of CSV to a file that exists completely or not at all, even after a crash. */
-export async function writeArchive(folder: string, name: string, lines: Readable): Promise<void> {
+export async function writeArchive(folder: string, name: string, lines: Readable, signal?: AbortSignal): Promise<void> {
   createFolder(folder, 0o700);
-  await replace(folder, name, (output) => pipeline(lines, createGzip(), output));
+  await replace(folder, name, (output) => pipeline(lines, createGzip(), output, { signal }));
 }
 
 /**
  * Rewrites a file without the scans of an account (a UUID); returns the number of scans left. Fails with UNAVAILABLE and a
  * sentence for the operator if the disk refuses that.
  */
-export async function removeAccount(folder: string, name: string, accountId: string): Promise<number> {
+export async function removeAccount(
+  folder: string,
+  name: string,
+  accountId: string,
+  signal?: AbortSignal,
+): Promise<number> {
   let lines = 0;
   const rewritten = replace(folder, name, (output) =>
     pipeline(
@@ -47,6 +52,7 @@ export async function removeAccount(folder: string, name: string, accountId: str
       },
       createGzip(),
       output,
+      { signal },
     ),
   );
   await rewritten.catch((error: Error) => {

@@ -50,6 +50,20 @@ const at = (month: number) => Date.UTC(2022, month, 15, 12);
 const archive = (to: 'table' | 'file' = 'file') =>
   archiveMonths(database.pool, { hotMonths: 1, to, folder }, Date.now());
 
+/** Starts a recorder, which begins with its hourly upkeep. */
+const upkeep = () => {
+  const logger = pino({ level: 'silent' });
+  return startRecorder({ log: inMemoryLog(), database, logger, archive: { hotMonths: 1, to: 'file', folder } });
+};
+
+/** How many transactions wait for a lock. */
+async function waiting(): Promise<number> {
+  const { rows } = await database.pool.query(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+}
+
 /** Redelivers a poll until it is recorded: it fails when a month is detached meanwhile. */
 async function deliver(records: readonly LogRecord[]): Promise<void> {
   while (
@@ -329,6 +343,21 @@ test('when the disk refuses the archive, the month stays in a table, nothing els
   expect(await tables()).toEqual([]);
 });
 
+test('an archive that is being moved to a file when the recorder stops is moved later', async () => {
+  await handle(scansOf(newScannedCode(), at(9), 10));
+  await archive('table');
+  await transaction(database.pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
+    await tx.query('lock table scans_2022_10_part1');
+    const recorder = upkeep();
+    await expect.poll(waiting).toBe(1);
+    await recorder.stop();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+  await archive();
+  expect(archivedLines()).toHaveLength(10);
+});
+
 test('an archive that can’t be moved to a file does not keep others in tables', async () => {
   const scanned = newScannedCode();
   for (const month of [6, 7]) await handle(scansOf(scanned, at(month), 10));
@@ -366,18 +395,33 @@ describe('deleting the scans of an account', () => {
     await archive();
     await handle(scansIn(1));
     await requestDeletion(database.pool, deleted.accountId);
-    const startAndStop = () =>
-      startRecorder({
-        log: inMemoryLog(),
-        database,
-        logger: pino({ level: 'silent' }),
-        archive: { hotMonths: 1, to: 'file', folder },
-      }).stop();
+    const archiveUntil = async (lines: number) => {
+      const recorder = upkeep();
+      await expect.poll(archivedLines).toHaveLength(lines);
+      await recorder.stop();
+    };
     symlinkSync('/dev/full', join(folder, 'scans-2022-01-part1.csv.gz.draft'));
-    await startAndStop();
-    expect(archivedLines()).toHaveLength(5 + 3);
-    await startAndStop();
-    expect(archivedLines()).toHaveLength(3 + 3);
+    await archiveUntil(5 + 3);
+    await archiveUntil(3 + 3);
+  });
+
+  test('ends after the code at hand when the recorder stops, and continues later', async () => {
+    const { accountId } = newScannedCode();
+    const codes = Array.from({ length: 3 }, () => ({ ...newScannedCode(), accountId }));
+    for (const each of codes) await handle(scansOf(each, at(0), 2));
+    await requestDeletion(database.pool, accountId);
+    let stopped: Promise<void> | undefined;
+    await transaction(database.pool, async (tx) => {
+      await tx.query(MAY_BE_IDLE);
+      await tx.query('select from scan_totals where code_id = $1 for update', [codes[1]?.codeId]);
+      const recorder = upkeep();
+      await expect.poll(waiting).toBe(1);
+      stopped = recorder.stop();
+    });
+    await stopped;
+    expect(await Promise.all(codes.map(total))).toEqual([0, 0, 2]);
+    await finishDeletions(database.pool, folder);
+    expect(await Promise.all(codes.map(total))).toEqual([0, 0, 0]);
   });
 
   test('is finished by one process at a time, and others do not wait for it', async () => {
@@ -390,14 +434,7 @@ describe('deleting the scans of an account', () => {
       await tx.query(MAY_BE_IDLE);
       await tx.query('lock table scan_totals');
       finished = finishDeletions(database.pool, folder);
-      await expect
-        .poll(async () => {
-          const { rows } = await database.pool.query(
-            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-          );
-          return rows.length;
-        })
-        .toBe(1);
+      await expect.poll(waiting).toBe(1);
       await finishDeletions(database.pool, folder);
     });
     await finished;

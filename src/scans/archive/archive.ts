@@ -40,15 +40,27 @@ export function archiveTable({ month, part }: Pick<Archive, 'month' | 'part'>): 
 /**
  * Moves months that are old enough out of `scans`. Counters stay unchanged. A run that is killed at any point is
  * continued by the next: a month's scans are in `scans`, then in a table of their own, then in a complete file, and
- * always in exactly one of them. Any number of processes may do this at once.
+ * always in exactly one of them. Any number of processes may do this at once. `signal`: when to stop, before the next month
+ * or while a file is written.
  */
-export async function archiveMonths(pool: Pool, { hotMonths, to, folder }: ArchiveOptions, now: number): Promise<void> {
+export async function archiveMonths(
+  pool: Pool,
+  { hotMonths, to, folder }: ArchiveOptions,
+  now: number,
+  signal?: AbortSignal,
+): Promise<void> {
   if (hotMonths === 0) return;
   const oldest = monthsLater(monthOf(now), -hotMonths);
-  for (const month of await monthsInTable(pool)) if (month < oldest) await detach(pool, month);
+  for (const month of await monthsInTable(pool)) {
+    signal?.throwIfAborted();
+    if (month < oldest) await detach(pool, month);
+  }
   if (to === 'table') return;
   // An archive that can't be moved must not keep the others in Postgres.
-  await attemptEach(await run(pool, listInTables), (archive) => moveToFile(pool, folder, archive));
+  await attemptEach(await run(pool, listInTables), async (archive) => {
+    signal?.throwIfAborted();
+    await moveToFile(pool, folder, archive, signal);
+  });
 }
 
 /** Whether a month can be archived under any configuration: the current month and the one before never are. */
@@ -118,7 +130,12 @@ const nameFile = statement(
 );
 
 /** Moves an archive from its table to a file, unless another process has done so. */
-function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' | 'part'>): Promise<void> {
+function moveToFile(
+  pool: Pool,
+  folder: string,
+  archive: Pick<Archive, 'month' | 'part'>,
+  signal?: AbortSignal,
+): Promise<void> {
   const { month, part } = archive;
   return transaction(pool, async (tx) => {
     await lockArchives(tx);
@@ -132,7 +149,7 @@ function moveToFile(pool: Pool, folder: string, archive: Pick<Archive, 'month' |
       copyTo(`copy (select ${ARCHIVED_COLUMNS} from ${table} order by scanned_at, id) to stdout (format csv, header)`),
     );
     rows.on('error', () => undefined);
-    await writeArchive(folder, file, rows).catch(async (error: unknown) => {
+    await writeArchive(folder, file, rows, signal).catch(async (error: unknown) => {
       // Nothing reads the rest of the COPY, so a rollback would wait behind it for ever and block everyone else:
       // disconnect.
       await tx.end();

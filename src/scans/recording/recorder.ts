@@ -90,17 +90,35 @@ export function startRecorder(options: RecorderOptions): Subscription {
 
 /**
  * Once an hour: creates next month's partition, destroys the salts of past days, finishes interrupted deletions, and
- * archives, each also if another one fails. Any number of processes may do this at once.
+ * archives, each also if another one fails. Any number of processes may do this at once. A stop interrupts deletions and
+ * archiving, which may take many minutes; they continue at the next start.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
-  return hourly('upkeep of the scans', logger, async () => {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const interruptible = (step: () => Promise<void>) => () =>
+    step().catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  const upkeep = hourly('upkeep of the scans', logger, async () => {
     const now = await postgresNow(pool);
     const month = monthOf(now);
     const steps = [
       () => ensureMonths(pool, [month, monthAfter(month)]),
       () => destroySalts(pool, now),
-      ...(archive ? [() => finishDeletions(pool, archive.folder), () => archiveMonths(pool, archive, now)] : []),
+      ...(archive
+        ? [
+            interruptible(() => finishDeletions(pool, archive.folder, signal)),
+            interruptible(() => archiveMonths(pool, archive, now, signal)),
+          ]
+        : []),
     ];
     await attemptEach(steps, (step) => step());
   });
+  return {
+    async stop() {
+      stopping.abort();
+      await upkeep.stop();
+    },
+  };
 }
