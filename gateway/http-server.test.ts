@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 import { openFastLane } from './redirect/answer/fast-lane.ts';
 
@@ -92,11 +92,27 @@ test('counts what is left unread once on a connection that was handed over by th
   expect(countRefusal).not.toHaveBeenCalled();
 });
 
-test('while it stops, each connection is closed after its response', async () => {
-  const { socket } = await connected({
-    api: { handle: (_, response) => void response.end('late') },
-    isStopping: () => true,
+describe('while it stops, each connection is closed after its response:', () => {
+  test('to a request that arrives then', async () => {
+    const { socket } = await connected({
+      api: { handle: (_, response) => void response.end('late') },
+      isStopping: () => true,
+    });
+    socket.write(CALL);
+    expect(await text(socket)).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n.*late$/is);
   });
-  socket.write(CALL);
-  expect(await text(socket)).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n.*late$/is);
+
+  test('to the last of those that were in progress', async () => {
+    let isStopping = false;
+    const pending: ServerResponse[] = [];
+    const { socket } = await connected({
+      api: { handle: (_, response) => void pending.push(response) },
+      isStopping: () => isStopping,
+    });
+    socket.write(CALL + CALL);
+    await expect.poll(() => pending).toHaveLength(2);
+    isStopping = true;
+    for (const [index, response] of pending.entries()) response.end(`answer ${index}`);
+    expect(await text(socket)).toMatch(/answer 0HTTP\/1.1 200 .*\r\nconnection: close\r\n.*answer 1$/is);
+  });
 });

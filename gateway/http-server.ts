@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { answerClientErrors } from '../common/runtime/client-errors.ts';
 import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
@@ -47,8 +47,17 @@ export function createHttpServer(options: HttpServerOptions): Server {
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
+  /** The response to the latest request of each connection. */
+  const latest = new WeakMap<Socket, ServerResponse>();
+  class Response extends ServerResponse {
+    override writeHead(status: number, ...rest: unknown[]): this {
+      // Responses behind one that ends the connection would not be sent.
+      if (isStopping() && latest.get(this.req.socket) === this) this.setHeader('connection', 'close');
+      return Reflect.apply(super.writeHead, this, [status, ...rest]);
+    }
+  }
   // Node's own response to a request without a host has no body to explain it.
-  const server = createServer({ ...limits, requireHostHeader: false });
+  const server = createServer({ ...limits, requireHostHeader: false, ServerResponse: Response });
   // Node allows 1,000 headers by default, the fast lane as many as fit into 16 KiB; that size limits both.
   server.maxHeadersCount = 0;
   // Otherwise Node closes a connection whose client has closed its side before the responses are sent.
@@ -66,9 +75,9 @@ export function createHttpServer(options: HttpServerOptions): Server {
   };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
+    latest.set(request.socket, response);
     // What follows a refused request must not be executed, as its response can't be sent any more.
     if (ending.has(request.socket)) return refuse(request, response, 400, 'An earlier request ended this connection.');
-    if (isStopping()) response.setHeader('connection', 'close');
     const fault = normalizeRequest(request);
     if (fault !== undefined) return refuse(request, response, 400, fault);
     if (clientErrors.waiting(request.socket) > MAX_PIPELINED) {

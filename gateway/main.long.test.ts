@@ -2,9 +2,10 @@ import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { BoundSocket, createServer } from 'node:net';
+import { type AddressInfo, BoundSocket, connect, createServer } from 'node:net';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
@@ -259,6 +260,31 @@ test('SIGTERM: a scan that was just answered is in the log when the process has 
   gateway.process.kill('SIGTERM');
   expect(await gateway.ended).toEqual({ code: 0, stderr: '' });
   await expect.poll(() => arrived.size, EVENTUALLY).toBe(20);
+});
+
+describe('SIGTERM: a connection with requests in progress is closed after the last response:', () => {
+  const authorization = `Bearer sk_live_${'a'.repeat(43)}`;
+  const hanging = `GET /api/v1/tags HTTP/1.1\r\nhost: a\r\nauthorization: ${authorization}\r\n\r\n`;
+
+  test.each([
+    ['a lone one', hanging, /^HTTP\/1.1 503 .*\r\nconnection: close\r\n/is],
+    ['one that was ready before', `${hanging}GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n`, /503 .*"alive"}$/s],
+  ])('%s', async (_, requests, answers) => {
+    const core = createServer((socket) => void socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
+    await once(core, 'listening');
+    onTestFinished(() => void core.close());
+    const address = `127.0.0.1:${(core.address() as AddressInfo).port}`;
+    const gateway = await startReady({ GATEWAY_WORKERS: '1', CORE_ADDRESS: address, CORE_TIMEOUT_MS: '3000' });
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.write(requests);
+    await sleep(500);
+    gateway.process.kill('SIGTERM');
+    const start = performance.now();
+    expect(await text(socket)).toMatch(answers);
+    expect((await gateway.ended).code).toBe(0);
+    expect(performance.now() - start).toBeLessThan(9_000);
+  });
 });
 
 test('changes arrive by the topic, and a recreated topic is read from its beginning', async () => {

@@ -183,6 +183,8 @@ async function main(number: number, spoolName: string, sockets: number): Promise
 async function stop(server: Server, fast: FastLane, closed: Promise<void>): Promise<void> {
   await Promise.race([closed, sleep(DRAIN_MS)]);
   server.closeIdleConnections();
+  // For connections whose last response was begun before the stop and is still being sent.
+  server.keepAliveTimeout = 1;
   fast.end();
   const timer = setTimeout(() => {
     server.closeAllConnections();
