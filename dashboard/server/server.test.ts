@@ -226,6 +226,28 @@ test('a connection beyond the limit replaces one that has long been idle', async
   await ended;
 });
 
+test('on close, a connection with a request in progress is closed after its answer', async () => {
+  const asked = Promise.withResolvers<void>();
+  const serving = Promise.withResolvers<boolean>();
+  const server = await serverBefore({
+    isServing() {
+      asked.resolve();
+      return serving.promise;
+    },
+  });
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  const socket = connect((server.server.address() as AddressInfo).port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n');
+  await asked.promise;
+  const closed = server.close();
+  await sleep(100);
+  serving.resolve(true);
+  const received = Buffer.concat(await socket.toArray()).toString();
+  expect(received).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n/is);
+  await closed;
+});
+
 /** The statuses of all answers to a request on a connection that the server closes. */
 async function statusesOf(request: string): Promise<number[]> {
   const server = await serverBefore({});

@@ -79,6 +79,7 @@ export async function createServer(options: {
   app.server.prependListener('request', (_request, response) => clientErrors.add(response));
   limitConnections(app.server, maxConnections, logger);
   measureRequests(app);
+  endConnectionsOnClose(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headers);
     if (isAllowedOrigin(request, dashboardUrl)) return;
@@ -114,6 +115,19 @@ export async function createServer(options: {
   await app.register(async (calls) => forwardCalls(calls, { ...options, sessions }));
   await serveApp(app, options.appFolder);
   return app;
+}
+
+/** Closes connections with a request in progress after its answer; Fastify closes only those that are idle. */
+function endConnectionsOnClose(app: FastifyInstance): void {
+  let isClosing = false;
+  app.addHook('preClose', async () => {
+    isClosing = true;
+    // For answers that have begun, such as streams.
+    app.server.keepAliveTimeout = 1;
+  });
+  app.addHook('onSend', async (_, reply) => {
+    if (isClosing) reply.header('connection', 'close');
+  });
 }
 
 /** A connection beyond the limit replaces an idle one, and is reset if none is idle. */
