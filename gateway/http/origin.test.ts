@@ -24,6 +24,11 @@ describe('behind trusted proxies', () => {
     ['proto=https;for=198.51.100.7;by=10.0.0.1', '198.51.100.7'],
     ['for=198.51.100.7, for=10.1.2.3', '198.51.100.7'],
     ['for=6.6.6.6, for=198.51.100.7, for="[2001:db8:1::5]"', '198.51.100.7'],
+    ['for="x, for="[2001:db8:9::1]:4711"', '2001:db8:9::1'],
+    ['for="x\\", for=198.51.100.7;host="a,b\\"";by="10.0.0.1", for=10.1.2.3', '198.51.100.7'],
+    ['for=6.6.6.6;;;=, for = 198.51.100.7', '10.0.0.1'],
+    ['for=6.6.6.6, ; for=198.51.100.7 ; host=a ;', '198.51.100.7'],
+    ['for=10.9.9.9, for=10.1.2.3', '10.0.0.1'],
     ['for=6.6.6.6, for=unknown', '10.0.0.1'],
     ['for=6.6.6.6, for=_hidden', '10.0.0.1'],
     ['', '10.0.0.1'],
@@ -67,6 +72,25 @@ describe('behind trusted proxies', () => {
     expect(originOf('192.0.2.10', { host, 'x-forwarded-host': 'go.example.com' }).hostname).toBe('go.example.com');
     expect(originOf('192.0.2.10', { host }).hostname).toBe('internal');
   });
+
+  test.each([
+    ['Forwarded', { forwarded: 'for=6.6.6.6;host=forged.example, for=198.51.100.7;host=go.example.com' }],
+    [
+      'the first of two proxies',
+      { forwarded: 'host=forged.example, for=198.51.100.7;host=go.example.com, for=10.1.2.3' },
+    ],
+    [
+      'the only proxy that reports it',
+      { forwarded: 'host=forged.example, for=198.51.100.7, for=10.1.2.3;host=go.example.com' },
+    ],
+    [
+      'two proxies',
+      { forwarded: 'host=forged.example, for=198.51.100.7;host=go.example.com, for=10.1.2.3;host=internal' },
+    ],
+    ['X-Forwarded-Host', { 'x-forwarded-host': 'forged.example, go.example.com' }],
+  ])('not the one that the client wrote before what proxies append: %s', (_, headers) => {
+    expect(originOf('10.0.0.1', { host: 'internal', ...headers }).hostname).toBe('go.example.com');
+  });
 });
 
 test.each([
@@ -94,3 +118,14 @@ test.each([
 ])('a host that is no name has a hostname too: %s', (host, hostname) => {
   expect(originOf('203.0.113.5', { host }).hostname).toBe(hostname);
 });
+
+test.each([' ', '"', '\\"', ';', ',', 'for="', ';for=', ':', '[', '%', '\\', 'host="a";'])(
+  'a long Forwarded takes linear time: %j again and again',
+  (piece) => {
+    const forwarded = `=${piece.repeat(200_000)}=`;
+    const start = performance.now();
+    originOf('10.0.0.1', { forwarded });
+    originOf('10.0.0.1', { 'x-forwarded-for': forwarded });
+    expect(performance.now() - start).toBeLessThan(1_000);
+  },
+);

@@ -47,29 +47,87 @@ export function originReader(trusted: readonly string[]): (peer: string, headers
     const peer = unmapped(socketAddress);
     const host = headers.host ?? '';
     if (!isProxy(peer)) return { hostname: hostnameIn(host), address: peer, proxied: false };
-    const forwarded = readForwarded(headers);
-    // Every trusted proxy appends its peer's address; the last address that is no trusted proxy is the client's.
-    const node = forwarded.nodes.findLast((each) => !isProxy(addressIn(each)));
-    return { hostname: hostnameIn(forwarded.host ?? host), address: addressIn(node ?? '') || peer, proxied: true };
+    const { node, host: requested = host } = forwardedBy(headers, isProxy);
+    return { hostname: hostnameIn(requested), address: addressIn(node) || peer, proxied: true };
   };
+}
+
+/** What the outermost trusted proxy has reported of a request: its client's node identifier, and the requested host. */
+interface Forwarded {
+  readonly node: string;
+  readonly host: string | undefined;
 }
 
 /**
  * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all proxies
  * write the older headers and pass on a `Forwarded` that the client may have forged.
+ *
+ * Every trusted proxy appends its peer's address: the last one that is no trusted proxy is the client's. What is before it
+ * may be forged.
  */
-function readForwarded(headers: OriginHeaders): { nodes: string[]; host: string | undefined } {
+function forwardedBy(headers: OriginHeaders, isProxy: (address: string) => boolean): Forwarded {
   const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;
-  if (forwarded !== undefined && xFor === undefined && xHost === undefined) {
-    const values = (name: string) =>
-      [...forwarded.matchAll(new RegExp(`(?:^|[;,\\s])${name}=(?:"([^"]*)"|([^;,\\s]*))`, 'gi'))].map(
-        ([, quoted, plain]) => quoted ?? plain ?? '',
-      );
-    return { nodes: values('for'), host: values('host')[0] };
+  if (forwarded !== undefined && xFor === undefined && xHost === undefined) return readForwarded(forwarded, isProxy);
+  const nodes = valuesIn(xFor);
+  return {
+    node: nodes.findLast((each) => !isProxy(addressIn(each))) ?? '',
+    host: xHost === undefined ? undefined : valuesIn(xHost).at(-1),
+  };
+}
+
+function valuesIn(field: string | string[] = ''): string[] {
+  return [field]
+    .flat()
+    .join(',')
+    .split(',')
+    .map((each) => each.trim());
+}
+
+/** The client and the host that the element of the client names, or else one of the trusted proxies behind it. */
+function readForwarded(field: string, isProxy: (address: string) => boolean): Forwarded {
+  let host: string | undefined;
+  for (const element of elementsFromLast(field)) {
+    const { for: node = '', host: named = host } = readElement(element);
+    host = named;
+    if (!isProxy(addressIn(node))) return { node, host };
   }
-  const listed = [xFor ?? []].flat().join(',');
-  const host = [xHost ?? []].flat()[0]?.split(',')[0]?.trim();
-  return { nodes: listed.split(',').map((each) => each.trim()), host };
+  return { node: '', host };
+}
+
+/** The elements of a `Forwarded`, last one first: a quote that a client has left open must not hide what proxies append. */
+function* elementsFromLast(field: string): Generator<string> {
+  let end = field.length;
+  let isQuoted = false;
+  for (let at = end - 1; at >= 0; at--) {
+    if (field[at] === '"') {
+      if (!isQuoted || !isEscaped(field, at)) isQuoted = !isQuoted;
+    } else if (field[at] === ',' && !isQuoted) {
+      yield field.slice(at + 1, end);
+      end = at;
+    }
+  }
+  yield field.slice(0, end);
+}
+
+/** Whether an odd number of backslashes precedes a character. */
+function isEscaped(text: string, at: number): boolean {
+  let start = at;
+  while (text[start - 1] === '\\') start--;
+  return (at - start) % 2 === 1;
+}
+
+/** A pair of an element, such as `for="[2001:db8::1]:80"`, or nothing; and what ends it. */
+const PAIR = /\s*(?:([^\s=;"]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))\s*)?(?:;|$)/y;
+
+/** The values of an element by their names in lower case, up to the first malformed pair. */
+function readElement(element: string): Readonly<Record<string, string | undefined>> {
+  const values: Record<string, string> = {};
+  for (PAIR.lastIndex = 0; PAIR.lastIndex < element.length; ) {
+    const [pair, name = '', quoted, plain = ''] = PAIR.exec(element) ?? [];
+    if (pair === undefined) break;
+    values[name.toLowerCase()] ??= quoted?.replace(/\\(.)/g, '$1') ?? plain;
+  }
+  return values;
 }
 
 /**
