@@ -39,7 +39,7 @@ export class Connection implements Reply, ScanRequest {
   shortCode: string | undefined;
   query = '';
   headers = NO_HEADERS;
-  /** The sweep number (`LaneContext.sweeps`) at which bytes last arrived. */
+  /** The sweep number (`LaneContext.sweeps`) at which bytes last arrived, or a response was still being sent. */
   lastActiveSweep: number;
   /** Whether the last response was sent, so that only the client's FIN is outstanding. */
   isClosing = false;
@@ -61,6 +61,11 @@ export class Connection implements Reply, ScanRequest {
   /** Whether a request is being answered, or a response waits for the client to read it. */
   get isBusy(): boolean {
     return this.#isBusy;
+  }
+
+  /** Whether a part of a response waits for the client to read it. */
+  get isSending(): boolean {
+    return this.#socket.writableLength > 0;
   }
 
   readonly #onData = (bytes: Buffer) => {

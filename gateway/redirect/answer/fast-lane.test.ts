@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type FastLane, openFastLane } from './fast-lane.ts';
 import { pageFor } from './pages.ts';
 import type { Reply, ScanRequest } from './scan-request.ts';
@@ -17,6 +17,8 @@ let scanCount = 0;
 const open = new Map<string, Reply>();
 let lane: FastLane;
 let refusals: string[];
+/** Closes idle connections, as the lane does every five seconds. */
+let sweep: () => void;
 let server: ReturnType<typeof createServer>;
 
 beforeEach(async () => {
@@ -36,7 +38,10 @@ beforeEach(async () => {
     },
   };
   refusals = [];
+  const intervals = vi.spyOn(globalThis, 'setInterval');
   lane = openFastLane(server, scans, undefined, (reason) => void refusals.push(reason));
+  [sweep] = intervals.mock.calls[0] as [() => void];
+  intervals.mockRestore();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 afterEach(async () => {
@@ -192,6 +197,32 @@ describe('end of a connection:', () => {
     const { socket, ended } = client();
     socket.write(`GET /r/${code} HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n`);
     expect((await ended).length).toBeGreaterThan(bytes);
+  });
+
+  test('a client may read the response to its last request for longer than a connection may be idle', async () => {
+    const accepted = once(server, 'connection');
+    const { port } = server.address() as AddressInfo;
+    const slow = connect(port, '127.0.0.1').pause();
+    onTestFinished(() => void slow.destroy());
+    const [connection]: Socket[] = await accepted;
+    slow.write('GET /r/large HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n');
+    await expect.poll(() => connection?.writableLength).toBeGreaterThan(0);
+    for (let sweeps = 0; sweeps < 20; sweeps++) sweep();
+    await once(slow.resume(), 'end');
+    expect(slow.bytesRead).toBeGreaterThan(LARGE_PAGE.body.length);
+  });
+
+  test('a connection is closed soon after its last response although its client keeps it open', async () => {
+    const accepted = once(server, 'connection');
+    const { socket, received } = client();
+    const [connection]: Socket[] = await accepted;
+    socket.removeAllListeners('end');
+    lane.drain();
+    socket.write(get('/r/one'));
+    await received('connection: close');
+    expect(connection?.destroyed).toBe(false);
+    for (let sweeps = 0; sweeps < 2; sweeps++) sweep();
+    expect(connection?.destroyed).toBe(true);
   });
 
   test('while draining, each connection is closed after its response', async () => {

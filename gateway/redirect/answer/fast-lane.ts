@@ -21,7 +21,7 @@ export interface FastLane {
 
 /** How often idle connections are closed, in ms. */
 const SWEEP_MS = 5_000;
-/** How long a connection may be idle after its last response, in ms. */
+/** How long a connection may stay open once its last response is sent, in ms. */
 const CLOSING_MS = 5_000;
 
 /**
@@ -56,6 +56,8 @@ export function openFastLane(
   const sweeper = setInterval(() => {
     lane.sweeps++;
     for (const connection of connections.values()) {
+      // What the client still reads has a limit of its own (`watchConnections`).
+      if (connection.isSending) connection.lastActiveSweep = lane.sweeps;
       const limitMs = connection.isClosing ? CLOSING_MS : KEEP_ALIVE_MS;
       if ((lane.sweeps - connection.lastActiveSweep) * SWEEP_MS > limitMs) connection.destroy();
     }
