@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -114,5 +114,86 @@ describe('while it stops, each connection is closed after its response:', () => 
     isStopping = true;
     for (const [index, response] of pending.entries()) response.end(`answer ${index}`);
     expect(await text(socket)).toMatch(/answer 0HTTP\/1.1 200 .*\r\nconnection: close\r\n.*answer 1$/is);
+  });
+});
+
+describe('a body that arrives after the answer', () => {
+  const answering: Pick<HttpServerOptions, 'api' | 'scans'> = {
+    api: { handle: (_, response) => void response.end('answered') },
+    scans: {
+      ownsHost: () => false,
+      answered: () => 0,
+      answer: (_, reply) => reply.methodNotAllowed('id', 'GET, HEAD'),
+    },
+  };
+  const headOf = (request: string, body: string) => `${request} HTTP/1.1\r\nhost: a.example\r\n${body}\r\n\r\n`;
+  const requests = ['POST /nowhere', 'POST /r/Ab3dE9k', 'GET /healthz'];
+  const CHUNK = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(0x1_00_00), Buffer.from('\r\n')]);
+
+  /** A connection, and what arrived on it. */
+  function client(server: Server, bytes: string) {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setEncoding('latin1');
+    onTestFinished(() => void socket.destroy());
+    const all = { socket, received: '', isClosed: false, closed: Promise.withResolvers<void>() };
+    socket.on('error', () => {});
+    socket.on('data', (text: string) => {
+      all.received += text;
+    });
+    socket.on('close', () => {
+      all.isClosed = true;
+      all.closed.resolve();
+    });
+    socket.write(bytes);
+    return all;
+  }
+
+  test.each(requests)('is not read without end: %s', async (request) => {
+    const { server } = await connected(answering);
+    const endless = client(server, headOf(request, 'transfer-encoding: chunked'));
+    await expect.poll(() => endless.received).toMatch(/^HTTP\/1.1 (200|405) /);
+    const start = performance.now();
+    const send = () => {
+      while (endless.socket.writable && endless.socket.write(CHUNK));
+    };
+    endless.socket.on('drain', send);
+    send();
+    await endless.closed.promise;
+    expect(performance.now() - start).toBeLessThan(4_000);
+  });
+
+  test('may take five seconds', async () => {
+    const { server } = await connected(answering);
+    const slow = client(server, headOf('POST /nowhere', 'content-length: 1000'));
+    const start = performance.now();
+    const sending = setInterval(() => slow.socket.writable && slow.socket.write('x'), 200);
+    onTestFinished(() => clearInterval(sending));
+    await slow.closed.promise;
+    expect(performance.now() - start).toBeGreaterThan(4_000);
+    expect(performance.now() - start).toBeLessThan(8_000);
+  });
+
+  test('is read to its end with three others; of more the connection is closed', async () => {
+    const { server } = await connected(answering);
+    const open = (request: string) => client(server, headOf(request, 'content-length: 1'));
+    const clients = [...requests, ...requests, ...requests].map(open);
+    const left = () => clients.filter(({ isClosed }) => !isClosed);
+    await expect.poll(() => left().length).toBe(4);
+    for (const { socket } of left()) socket.write(`x${CALL}`);
+    await expect.poll(() => left().every(({ received }) => received.endsWith('answered'))).toBe(true);
+    // They have made room for as many.
+    await sleep(200);
+    const next = requests.map(open);
+    await sleep(500);
+    expect(next.filter(({ isClosed }) => isClosed)).toEqual([]);
+  });
+
+  test('right behind its head leaves the connection open, however many there are', async () => {
+    const { server } = await connected(answering);
+    const clients = Array.from({ length: 20 }, () => client(server, headOf('POST /nowhere', 'content-length: 1')));
+    await expect.poll(() => clients.every(({ received }) => received !== '')).toBe(true);
+    for (const { socket } of clients) socket.write(`x${CALL}`);
+    await expect.poll(() => clients.every(({ received }) => received.split('answered').length === 3)).toBe(true);
+    await sleep(300);
+    expect(clients.filter(({ isClosed }) => isClosed)).toEqual([]);
   });
 });

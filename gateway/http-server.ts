@@ -10,6 +10,7 @@ import type { CountRefusal } from './http/refusal-metrics.ts';
 import { refuseRequest } from './http/refuse-request.ts';
 import { newRequestId, requestId } from './http/request-id.ts';
 import { normalizeRequest } from './http/request-target.ts';
+import { limitUnwantedBody } from './http/unwanted-body.ts';
 import { httpLane } from './redirect/answer/http-lane.ts';
 import type { ScanHandler } from './redirect/answer/scan-handler.ts';
 import { answerTlsAsk, TLS_ASK_PATH } from './redirect/answer/tls-ask.ts';
@@ -76,6 +77,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     clientErrors.add(response);
     latest.set(request.socket, response);
+    limitUnwantedBody(request, response);
     // What follows a refused request must not be executed, as its response can't be sent any more.
     if (ending.has(request.socket)) return refuse(request, response, 400, 'An earlier request ended this connection.');
     const fault = normalizeRequest(request);

@@ -1,11 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
+import { beginDiscarding, DISCARDED_BYTES, DISCARDED_MS } from '../../http/unwanted-body.ts';
 import { Refusal } from '../refusal.ts';
-
-/** Limits for reading and discarding unwanted bodies: bytes and time in ms of each, and the number at a time. */
-const DRAIN_BYTES = 32 * 1024 * 1024;
-const DRAIN_MS = 5_000;
-const MAX_DRAINS = 4;
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
@@ -30,8 +26,6 @@ export class IncomingBody {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   #awaitsContinue: boolean;
-  /** The number of bodies that this process is discarding. */
-  static #drains = 0;
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     const { headers, httpVersion } = request;
@@ -92,21 +86,20 @@ export class IncomingBody {
    */
   async *drainBehind(answer: Buffer): AsyncGenerator<Buffer> {
     yield answer;
-    if (IncomingBody.#drains >= MAX_DRAINS) return;
-    IncomingBody.#drains++;
+    using discarding = beginDiscarding();
+    if (!discarding) return;
     const request = this.#request;
-    const timer = setTimeout(() => request.destroy(), DRAIN_MS);
+    const timer = setTimeout(() => request.destroy(), DISCARDED_MS);
     let bytes = 0;
     try {
       for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         bytes += chunk.length;
-        if (bytes > DRAIN_BYTES) break;
+        if (bytes > DISCARDED_BYTES) break;
       }
     } catch {
       // The client disconnected or took too long: the response was sent.
     } finally {
       clearTimeout(timer);
-      IncomingBody.#drains--;
     }
   }
 }
