@@ -62,6 +62,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const app = fastify({
     genReqId: requestId,
     requestIdHeader: false,
+    // Fastify's own give a 304 a `Content-Length` of 0.
+    exposeHeadRoutes: false,
     // An overlong id is an unknown id, not an unknown path.
     routerOptions: { maxParamLength: 65_536 },
     // The only such error is a path with invalid percent-encoding.
@@ -84,7 +86,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
 
   for (const endpoint of endpoints) {
     app.route({
-      method: endpoint.method,
+      method: endpoint.method === 'GET' ? ['GET', 'HEAD'] : endpoint.method,
       url: endpoint.path.replace('{id}', ':id'),
       async handler(request, reply) {
         // Every response to a request with a key has this header, even one without a response from the core.
@@ -105,7 +107,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       },
     });
   }
-  app.get('/docs', referenceHandler(document, options.publicUrl));
+  app.route({ method: ['GET', 'HEAD'], url: '/docs', handler: referenceHandler(document, options.publicUrl) });
   for (const [path, allowed] of methodsByPath(endpoints)) {
     refuseOtherMethods(app, path, allowed);
     // The router matches an empty id, too.

@@ -81,6 +81,20 @@ describe('paths and methods', () => {
     expect([head.status, head.body]).toEqual([200, '']);
     expect(head.headers.get('content-length')).toBe(get.headers.get('content-length'));
   });
+
+  test('a 304 to GET and HEAD has no length', async () => {
+    const account = await api.account();
+    const { id } = await account.create();
+    const headers = { authorization: `Bearer ${account.apiKey}`, 'if-none-match': '*' };
+    for (const path of ['/docs', '/api/v1/openapi', `/api/v1/qr-codes/${id}/image`]) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await api.call(method, path, { headers });
+        expect([method, path, answer.status]).toEqual([method, path, 304]);
+        expect(answer.headers.get('content-length')).toBeNull();
+        expect(answer.headers.get('etag')).toBeTruthy();
+      }
+    }
+  });
 });
 
 describe('X-Request-Id', () => {
