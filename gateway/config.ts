@@ -2,6 +2,7 @@ import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   addresses,
+  brokers,
   integer,
   logLevel,
   networks,
@@ -33,7 +34,7 @@ export const GATEWAY_VARIABLES = {
       'Used to look up codes that the route table does not contain yet, and to read the salts of the visitor hash; without Kafka also for the log.',
   },
   KAFKA_BROKERS: {
-    type: addresses([]),
+    type: brokers,
     about: 'Kafka, as the log of scans and routes. Unset: the log in Postgres.',
   },
   ...KAFKA_VARIABLES,

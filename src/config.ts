@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { KAFKA_VARIABLES } from '../common/log/kafka-variables.ts';
 import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
-  addresses,
+  brokers,
   flag,
   integer,
   list,
@@ -62,7 +62,7 @@ export const CORE_VARIABLES = {
       'Maximum number of connections in the pool of this process. With the role `relay` or `worker` it opens one more for notifications, and with `worker` three for background jobs.',
   },
   KAFKA_BROKERS: {
-    type: addresses([]),
+    type: brokers,
     about: 'Kafka, the log of scans, events and routes. Unset: a log in Postgres, for a single machine.',
   },
   ...KAFKA_VARIABLES,

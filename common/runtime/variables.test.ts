@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { OperatorError } from './operator-error.ts';
 import { configured } from './read-configured-file.ts';
 import {
+  addresses,
   integer,
   list,
   oneOf,
@@ -38,6 +39,14 @@ test('unset and empty variables have their defaults', () => {
 test('set variables are read', () => {
   const env = { PORT: '0', URL: 'y', COUNT: '9', NAMES: 'b, c', LEVEL: 'high' };
   expect(readVariables(VARIABLES, env)).toEqual({ PORT: 0, URL: 'y', COUNT: 9, NAMES: ['b', 'c'], LEVEL: 'high' });
+});
+
+test('addresses may be IPv6 addresses in brackets', () => {
+  const read = (text: string) => readVariables({ CORES: { type: addresses([]) } }, { CORES: text }).CORES;
+  expect(read('core:50051, [2001:db8::1]:65535')).toEqual(['core:50051', '[2001:db8::1]:65535']);
+  for (const text of ['[2001:db8::1]', '[2001:db8::1]:65536', '2001:db8::1:50051']) {
+    expect(() => read(text)).toThrow('CORES must be host:port; several are separated by commas.');
+  }
 });
 
 test('every invalid variable is named in a sentence, and no value is repeated', () => {

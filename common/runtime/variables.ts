@@ -168,7 +168,15 @@ export function list(name: string, pattern: RegExp, fallback: readonly string[])
 
 /** Comma-separated addresses, each `host:port`. */
 export function addresses(fallback: readonly string[]): VariableType<readonly string[]> {
-  const type = list('host:port', /^[^\s:,]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/, fallback);
+  return withPorts(list('host:port', /^[^\s:,]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/, fallback));
+}
+
+/** Comma-separated addresses of Kafka's brokers, by default none. kafkajs can't read IPv6 addresses. */
+export const brokers: VariableType<readonly string[]> = withPorts(
+  list('host:port with a name or an IPv4 address', /^[^\s:,]+:\d{1,5}$/, []),
+);
+
+function withPorts(type: VariableType<readonly string[]>): VariableType<readonly string[]> {
   const portOf = (address: string) => Number(address.slice(address.lastIndexOf(':') + 1));
   return restricted(type, (all) => all.every((address) => portOf(address) <= 65_535));
 }
