@@ -82,10 +82,8 @@ export function measureCarrier({ shipper, routes }: { readonly shipper: Shipper;
 } {
   count('scans.shipped', '{scan}', 'Scans that were published to the log', shipper.shipped);
   gauge('spool.depth', 'By', 'Scans that wait on disk for the log', () => shipper.status().depth);
-  gauge('spool.age', 's', 'Age of the oldest scan that waits on disk for the log, at most; 0 if none does', () => {
-    const since = shipper.waitingSince();
-    return since === undefined ? 0 : Math.max(0, (Date.now() - since) / 1_000);
-  });
+  const age = () => (shipper.waitingMs() ?? 0) / 1_000;
+  gauge('spool.age', 's', 'Age of the oldest scan that waits on disk for the log, at most; 0 if none does', age);
   // A gateway that can't read the topic from its start on knows no time, but its routes are stale all the same.
   const started = machineMs();
   gauge('routes.age', 's', 'Time since the route table last contained its whole topic, or since the start', () => {

@@ -14,11 +14,8 @@ export interface SpoolReader {
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
   depth(): number;
-  /**
-   * When the oldest bytes that were not acknowledged were written, at the earliest, in ms since 1970; undefined if there are
-   * none.
-   */
-  waitingSince(): number | undefined;
+  /** How long the oldest bytes that were not acknowledged have waited, at most, in ms; undefined if there are none. */
+  waitingMs(): number | undefined;
 }
 
 /** Payloads to publish, in order. */
@@ -41,8 +38,10 @@ export function readSpool(
   /** The current segment, and how many of its bytes were acknowledged. */
   let name = '';
   let done = 0;
-  /** When all bytes of the current segment were last acknowledged, in ms since 1970; 0 if they never were. */
-  let caughtUp = 0;
+  /** When all bytes of the current segment were last acknowledged, by `performance.now()`. */
+  let caughtUp = Number.NEGATIVE_INFINITY;
+  /** When each segment began, by `performance.now()`: the clock by which they are named may be set back. */
+  let starts = new Map<string, number>();
   /** Sealed segments to be read, oldest first; the folder is listed again once they are. */
   let waiting: Segment[] = [];
   /** The sizes of sealed segments, which don't change any more. */
@@ -64,10 +63,18 @@ export function readSpool(
     return retryAt !== undefined;
   }
 
+  function listSegments(): Segment[] {
+    const segments = segmentsIn(folder);
+    const now = performance.now();
+    const firstStart = (segment: Segment) => now - Math.max(0, Date.now() - startOf(segment));
+    starts = new Map(segments.map((segment) => [segment.name, starts.get(segment.name) ?? firstStart(segment)]));
+    return segments;
+  }
+
   function nextSegment(): Segment | undefined {
     const known = waiting.find(isNext);
     if (known) return known;
-    const segments = segmentsIn(folder).filter((segment) => !isCompleted(segment));
+    const segments = listSegments().filter((segment) => !isCompleted(segment));
     waiting = segments.filter(({ sealed }) => sealed);
     return segments.find(isNext);
   }
@@ -109,7 +116,7 @@ export function readSpool(
         // Its state is determined before reading: an open segment may grow while it is read, and then be sealed.
         const segment = nextSegment();
         if (!segment) return undefined;
-        if (segment.name !== name) [name, done, caughtUp] = [segment.name, 0, 0];
+        if (segment.name !== name) [name, done, caughtUp] = [segment.name, 0, Number.NEGATIVE_INFINITY];
         let frames: Frames;
         try {
           frames = read(segment);
@@ -135,7 +142,7 @@ export function readSpool(
           waiting.splice(waiting.indexOf(segment), 1);
           remove(segment);
         } else {
-          caughtUp = Date.now();
+          caughtUp = performance.now();
           return undefined;
         }
       }
@@ -143,16 +150,18 @@ export function readSpool(
     isForgotten: (segment, bytes) => segment === name && bytes <= done,
     depth() {
       try {
-        depth = segmentsIn(folder).reduce((sum, segment) => sum + waitingIn(segment), 0);
+        depth = listSegments().reduce((sum, segment) => sum + waitingIn(segment), 0);
       } catch {
         // `next` reports it; a status query must not fail because of it.
       }
       return depth;
     },
-    waitingSince() {
+    waitingMs() {
       try {
-        const oldest = segmentsIn(folder).find((segment) => waitingIn(segment) > 0);
-        return oldest && Math.max(startOf(oldest), oldest.name === name ? caughtUp : 0);
+        const oldest = listSegments().find((segment) => waitingIn(segment) > 0);
+        if (!oldest) return undefined;
+        const start = starts.get(oldest.name) ?? 0;
+        return performance.now() - Math.max(start, oldest.name === name ? caughtUp : start);
       } catch {
         // `next` reports it.
         return undefined;

@@ -22,8 +22,8 @@ export interface Shipper {
   status(): ShipperStatus;
   /** The number of scans published since the start. */
   shipped(): number;
-  /** When the oldest scan on disk was written, at the earliest, in ms since 1970; undefined if none waits. */
-  waitingSince(): number | undefined;
+  /** How long the oldest scan on disk has waited, at most, in ms; undefined if none waits. */
+  waitingMs(): number | undefined;
   /** Publishes frames that are in no spool; rejects while the log is unavailable. */
   publish(frames: Buffer): Promise<void>;
   /** Ships as much as it can within `graceMs` and stops; the rest stays on disk. */
@@ -190,9 +190,9 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       return { shipped, depth, failing: failures > 0 || unreadable.size > 0 };
     },
     shipped: () => shipped,
-    waitingSince() {
-      const starts = [...spools.values()].flatMap(({ reader }) => reader.waitingSince() ?? []);
-      return starts.length === 0 ? undefined : Math.min(...starts);
+    waitingMs() {
+      const times = [...spools.values()].flatMap(({ reader }) => reader.waitingMs() ?? []);
+      return times.length === 0 ? undefined : Math.max(...times);
     },
     publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {

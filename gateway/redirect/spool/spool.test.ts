@@ -123,11 +123,11 @@ test('a segment that is acknowledged but can’t be removed waits no more', asyn
   const reader = readSpool(folder, logger, () => {
     throw new Error('it can’t be removed');
   });
-  expect(reader.waitingSince()).toBeDefined();
+  expect(reader.waitingMs()).toBeDefined();
   expect(takeAll(reader).at(-1)).toBe('last');
   expect(segments()).toHaveLength(2);
   expect(reader.depth()).toBe(0);
-  expect(reader.waitingSince()).toBeUndefined();
+  expect(reader.waitingMs()).toBeUndefined();
 });
 
 test('a segment that could not be removed is removed a minute later, and not returned again', async () => {
@@ -229,20 +229,50 @@ test('the work for waiting segments is proportional to their number', async () =
   expect(reader.depth()).toBe(0);
 });
 
-test('a scan has waited since the others were acknowledged, at most, however old their segment is', async () => {
-  vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
-  onTestFinished(() => void vi.useRealTimers());
-  const spool = open();
-  await append(spool, 'one');
-  vi.setSystemTime(2_000_000);
-  const reader = readSpool(folder, logger);
-  expect(reader.waitingSince()).toBe(1_000_000);
-  expect(takeAll(reader)).toEqual(['one']);
-  await append(spool, 'two');
-  vi.setSystemTime(3_000_000);
-  expect(reader.waitingSince()).toBe(2_000_000);
-  expect(takeAll(reader)).toEqual(['two']);
-  expect(reader.waitingSince()).toBeUndefined();
+describe('how long scans wait', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test('since the others were acknowledged, at most, however old their segment is', async () => {
+    const spool = open();
+    await append(spool, 'one');
+    vi.advanceTimersByTime(1_000_000);
+    const reader = readSpool(folder, logger);
+    expect(reader.waitingMs()).toBe(1_000_000);
+    expect(takeAll(reader)).toEqual(['one']);
+    await append(spool, 'two');
+    vi.advanceTimersByTime(2_000_000);
+    expect(reader.waitingMs()).toBe(2_000_000);
+    expect(takeAll(reader)).toEqual(['two']);
+    expect(reader.waitingMs()).toBeUndefined();
+  });
+
+  test.each([
+    ['back', -3_600_000],
+    ['forward', 3_600_000],
+  ])('also if the clock is set %s meanwhile', async (_, ms) => {
+    const spool = open();
+    const reader = readSpool(folder, logger);
+    await append(spool, 'one');
+    expect(reader.depth()).toBeGreaterThan(0);
+    vi.setSystemTime(Date.now() + ms);
+    vi.advanceTimersByTime(200_000);
+    expect(reader.waitingMs()).toBe(200_000);
+    expect(takeAll(reader)).toEqual(['one']);
+    await append(spool, 'two');
+    vi.setSystemTime(Date.now() + ms);
+    vi.advanceTimersByTime(100_000);
+    expect(reader.waitingMs()).toBe(100_000);
+  });
+
+  test('since a process can tell, if the clock was set back before it started', async () => {
+    await append(open(), 'one');
+    vi.setSystemTime(Date.now() - 3_600_000);
+    const reader = readSpool(folder, logger);
+    expect(reader.waitingMs()).toBe(0);
+    vi.advanceTimersByTime(200_000);
+    expect(reader.waitingMs()).toBe(200_000);
+  });
 });
 
 test('a torn last frame and a corrupt one cost no other frame', async () => {
