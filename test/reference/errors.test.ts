@@ -7,8 +7,10 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Account, contract, type Failure, type One, TARGET } from '../contract/client.ts';
 import { internal } from '../contract/internal.ts';
+import { rawSockets } from '../hostile/raw-sockets.ts';
 
 const api = contract();
+const { exchange } = rawSockets(() => Number(new URL(api.signpost.url).port));
 
 const UNKNOWN = '01kagcpn9te5gvjxq1rmm30w4h';
 const rows = (count: number) => Array.from({ length: count }, () => ({ target_url: TARGET }));
@@ -70,6 +72,11 @@ const CAUSES: Readonly<Record<string, () => Promise<{ readonly status: number; r
     await Promise.all(Array.from({ length: 120 }, () => account.call('GET', '/tags')));
     return account.call('GET', '/tags');
   },
+  '429 pipelined': async () => {
+    const received = await exchange('GET /api/v1/tags HTTP/1.1\r\nhost: a.example\r\n\r\n'.repeat(102));
+    const [, status, body = ''] = /HTTP\/1\.1 (429) .*?\r\n\r\n(\{.*?\})/s.exec(received.toString()) ?? [];
+    return { status: Number(status), body: JSON.parse(body) };
+  },
   '429 quota': async () => (await onPlan({ monthlyQuota: 0n })).call<One & Failure>('GET', '/tags'),
 };
 
@@ -97,6 +104,6 @@ test('the sentences of the other errors are those of the code', () => {
     .join('\n')
     .replace(/\$\{.*?\}/g, '#');
   const others = catalogue.filter(({ name }) => !(name in CAUSES)).map(({ value }) => value.error.replace(/\d+/g, '#'));
-  expect(others).toHaveLength(8);
+  expect(others).toHaveLength(9);
   expect(others.filter((sentence) => !code.includes(sentence))).toEqual([]);
 });

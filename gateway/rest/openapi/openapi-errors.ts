@@ -18,7 +18,10 @@ const error = (summary: string, description: string, value: ErrorBody): ErrorExa
   value,
 });
 
-/** All errors of the REST API, by status and by a name for each cause. A test provokes them. */
+/**
+ * All errors of the endpoints, by status and by a name for each cause; those of malformed HTTP are not among them. A test
+ * provokes most of them.
+ */
 export const ERROR_EXAMPLES = {
   400: {
     malformed_json: error('The body is not JSON.', 'Correct the body where the sentence points.', {
@@ -138,6 +141,16 @@ export const ERROR_EXAMPLES = {
       'Correct the key, and wait for as many seconds as `Retry-After` says.',
       { error: 'Requests from this address failed to authenticate too often; try again in 20 s.' },
     ),
+    in_progress: error(
+      'Too many requests from this address are waiting for their answers.',
+      'Wait for answers before you send more requests.',
+      { error: 'Too many requests from this address are in progress.' },
+    ),
+    pipelined: error(
+      'Too many requests on one connection were sent before earlier ones were answered.',
+      'Send a request once the one before it is answered, or use several connections.',
+      { error: 'Too many pipelined requests: at most 100 of a connection may be pending.' },
+    ),
   },
   500: {
     internal: error('An error of the service.', 'Report the `X-Request-Id` of the response.', {
@@ -184,7 +197,7 @@ export const ERRORS: Readonly<Record<keyof typeof ERROR_EXAMPLES, ErrorDescripti
   429: {
     description:
       'The monthly quota is used up; or, with `Retry-After`, more than 120 requests in 60 seconds, or too many requests ' +
-      'from this address that failed to authenticate.',
+      'from this address that failed to authenticate, or from it or on this connection that are in progress.',
     headers: [...RATE, 'Retry-After'],
   },
   500: { description: 'Server error.', headers: RATE },
@@ -194,7 +207,7 @@ export const ERRORS: Readonly<Record<keyof typeof ERROR_EXAMPLES, ErrorDescripti
 /** The errors that every endpoint can return. */
 export const EVERYWHERE = {
   401: ['invalid_key'],
-  429: ['burst', 'quota', 'address'],
+  429: ['burst', 'quota', 'address', 'in_progress', 'pipelined'],
   500: ['internal'],
   503: ['unavailable'],
 } as const satisfies ErrorCases;
