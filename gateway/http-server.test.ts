@@ -18,6 +18,7 @@ async function connected(options: Pick<HttpServerOptions, 'api'> & Partial<HttpS
     scans: { ownsHost: () => false, answered: () => 0, answer() {} },
     table: {} as HttpServerOptions['table'],
     ready() {},
+    coreTimeoutMs: 1_000,
     admit: () => true,
     countRefusal() {},
     isStopping: () => false,

@@ -22,16 +22,25 @@ export interface HttpServerOptions {
   readonly table: RouteTable;
   readonly api: { handle(request: IncomingMessage, response: ServerResponse): void };
   ready(response: ServerResponse): void;
+  /** Timeout of a call to the core, in ms. */
+  readonly coreTimeoutMs: number;
   readonly admit: AdmitRequest;
   readonly countRefusal: CountRefusal;
   /** Whether to close each connection after its response. */
   isStopping(): boolean;
 }
 
-/** Timeouts for the headers of a request and for all of it, and how often Node enforces them, in ms. */
+/** Timeout for the headers of a request, and how often Node enforces timeouts, in ms. */
 const HEADERS_MS = 15_000;
-const REQUEST_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
+
+/**
+ * How long a request may take to arrive in all, in addition to two calls to the core, in ms. Until it is read, a body waits for
+ * its caller to be authenticated and for memory, 10 s each; then it may take 30 s. So this limit is for what has none of
+ * its own.
+ */
+const REQUEST_MS = 60_000;
+const CALLS = 2;
 
 /**
  * The number of pipelined requests of one connection that may be pending. Node itself has no limit; clients that
@@ -41,10 +50,10 @@ const MAX_PIPELINED = 100;
 
 /** Creates the HTTP server of a worker: for the REST API, health, and the scans that the fast lane hands over. */
 export function createHttpServer(options: HttpServerOptions): Server {
-  const { scans, table, api, ready, admit, countRefusal, isStopping } = options;
+  const { scans, table, api, ready, coreTimeoutMs, admit, countRefusal, isStopping } = options;
   const limits = {
     headersTimeout: HEADERS_MS,
-    requestTimeout: REQUEST_MS,
+    requestTimeout: CALLS * coreTimeoutMs + REQUEST_MS,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };

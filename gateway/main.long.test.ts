@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, BoundSocket, connect, createServer } from 'node:net';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,6 +34,9 @@ import { readSpool } from './redirect/spool/read-spool.ts';
 
 const logger = pino({ level: 'silent' });
 const EVENTUALLY = { interval: 50 };
+
+/** A key that is formed like one. */
+const MADE_UP = `Bearer sk_live_${'a'.repeat(43)}`;
 
 let databaseUrl: string;
 let folder: string;
@@ -188,8 +192,7 @@ test('printed codes resolve after a start without Postgres, log and core, and th
   const arrived = follow(opened);
   expect((await get(code.path)).status).toBe(302);
   expect((await get('/r/gfedcba')).status).toBe(503);
-  const authorization = `Bearer sk_live_${'a'.repeat(43)}`;
-  expect((await get('/api/v1/qr-codes', { authorization })).status).toBe(503);
+  expect((await get('/api/v1/qr-codes', { authorization: MADE_UP })).status).toBe(503);
   expect((await get('/api/v1/qr-codes')).status).toBe(401);
   const ready = await get('/readyz');
   expect(ready.status).toBe(200);
@@ -262,19 +265,27 @@ test('SIGTERM: a scan that was just answered is in the log when the process has 
   await expect.poll(() => arrived.size, EVENTUALLY).toBe(20);
 });
 
+/** The address of a core that answers no call. */
+async function hangingCore(): Promise<string> {
+  const core = createHttp2Server().on('stream', (stream) => void stream.on('error', () => {}));
+  core.listen(0, '127.0.0.1');
+  await once(core, 'listening');
+  onTestFinished(() => void core.close());
+  return `127.0.0.1:${(core.address() as AddressInfo).port}`;
+}
+
 describe('SIGTERM: a connection with requests in progress is closed after the last response:', () => {
-  const authorization = `Bearer sk_live_${'a'.repeat(43)}`;
-  const hanging = `GET /api/v1/tags HTTP/1.1\r\nhost: a\r\nauthorization: ${authorization}\r\n\r\n`;
+  const hanging = `GET /api/v1/tags HTTP/1.1\r\nhost: a\r\nauthorization: ${MADE_UP}\r\n\r\n`;
 
   test.each([
     ['a lone one', hanging, /^HTTP\/1.1 503 .*\r\nconnection: close\r\n/is],
     ['one that was ready before', `${hanging}GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n`, /503 .*"alive"}$/s],
   ])('%s', async (_, requests, answers) => {
-    const core = createServer((socket) => void socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
-    await once(core, 'listening');
-    onTestFinished(() => void core.close());
-    const address = `127.0.0.1:${(core.address() as AddressInfo).port}`;
-    const gateway = await startReady({ GATEWAY_WORKERS: '1', CORE_ADDRESS: address, CORE_TIMEOUT_MS: '3000' });
+    const gateway = await startReady({
+      GATEWAY_WORKERS: '1',
+      CORE_ADDRESS: await hangingCore(),
+      CORE_TIMEOUT_MS: '3000',
+    });
     const socket = connect(port, '127.0.0.1');
     onTestFinished(() => void socket.destroy());
     socket.write(requests);
@@ -285,6 +296,15 @@ describe('SIGTERM: a connection with requests in progress is closed after the la
     expect((await gateway.ended).code).toBe(0);
     expect(performance.now() - start).toBeLessThan(9_000);
   });
+});
+
+test('a body that waits for a core that hangs is a 503, however long CORE_TIMEOUT_MS is', async () => {
+  await startReady({ GATEWAY_WORKERS: '1', CORE_ADDRESS: await hangingCore(), CORE_TIMEOUT_MS: '70000' });
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  const head = `POST /api/v1/batches HTTP/1.1\r\nhost: a\r\nauthorization: ${MADE_UP}\r\ncontent-length: 10\r\n\r\n`;
+  socket.write(`${head}{`);
+  expect(await text(socket)).toMatch(/^HTTP\/1.1 503 /);
 });
 
 test('changes arrive by the topic, and a recreated topic is read from its beginning', async () => {

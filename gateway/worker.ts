@@ -132,6 +132,7 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     table,
     api,
     ready,
+    coreTimeoutMs: config.CORE_TIMEOUT_MS,
     admit: limitRequests(config.CONNECTIONS_PER_ADDRESS, originOf),
     countRefusal,
     isStopping: () => isStopping,

@@ -96,6 +96,7 @@ async function startFront(name: string): Promise<Front> {
     table,
     api,
     ready: () => {},
+    coreTimeoutMs: 1_000,
     admit: () => true,
     countRefusal: () => {},
     isStopping: () => false,
