@@ -291,10 +291,8 @@ describe('SIGTERM: a connection with requests in progress is closed after the la
     socket.write(requests);
     await sleep(500);
     gateway.process.kill('SIGTERM');
-    const start = performance.now();
     expect(await text(socket)).toMatch(answers);
     expect((await gateway.ended).code).toBe(0);
-    expect(performance.now() - start).toBeLessThan(9_000);
   });
 });
 
