@@ -125,8 +125,10 @@ function endConnectionsOnClose(app: FastifyInstance): void {
     // For answers that have begun, such as streams.
     app.server.keepAliveTimeout = 1;
   });
-  app.addHook('onSend', async (_, reply) => {
+  // An async hook would delay answers behind the errors of bodies that are not read.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (isClosing) reply.header('connection', 'close');
+    done();
   });
 }
 
