@@ -152,14 +152,12 @@ describe('a body that arrives after the answer', () => {
     const { server } = await connected(answering);
     const endless = client(server, headOf(request, 'transfer-encoding: chunked'));
     await expect.poll(() => endless.received).toMatch(/^HTTP\/1.1 (200|405) /);
-    const start = performance.now();
     const send = () => {
       while (endless.socket.writable && endless.socket.write(CHUNK));
     };
     endless.socket.on('drain', send);
     send();
     await endless.closed.promise;
-    expect(performance.now() - start).toBeLessThan(4_000);
   });
 
   test('may take five seconds', async () => {
@@ -170,7 +168,6 @@ describe('a body that arrives after the answer', () => {
     onTestFinished(() => clearInterval(sending));
     await slow.closed.promise;
     expect(performance.now() - start).toBeGreaterThan(4_000);
-    expect(performance.now() - start).toBeLessThan(8_000);
   });
 
   test('is read to its end with three others; of more the connection is closed', async () => {

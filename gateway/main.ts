@@ -70,6 +70,9 @@ async function main(config: GatewayConfig): Promise<void> {
       async unready() {
         if (!isReady) return 'The gateway is starting or stopping.';
         if (!workers?.areServing()) return 'Not all workers are running.';
+        if (workers.statuses().some(({ isTableComplete }) => !isTableComplete)) {
+          return 'The topic of routes has not been read to its end yet: custom domains may be missing.';
+        }
         const failing = workers.statuses().find(({ spool }) => spool.failing !== undefined)?.spool.failing;
         return failing && `Scans can't be written to disk: ${failing}.`;
       },

@@ -121,7 +121,11 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     else if (message.type === 'published' && message.offer === pendingOffer.id) pendingOffer.accepted();
     else if (message.type === 'unwritten') table.serveUnwritten(message.shortCode, Buffer.from(message.record));
   });
-  const status = () => ({ answered: scans.answered(), spool: spool.status() });
+  const status = () => ({
+    answered: scans.answered(),
+    isTableComplete: table.isComplete(),
+    spool: spool.status(),
+  });
   measureWorker(status);
   running.defer(reportStatus(() => ({ worker: status() })));
 

@@ -119,13 +119,15 @@ test.each([
   expect(originOf('203.0.113.5', { host }).hostname).toBe(hostname);
 });
 
-test.each([' ', '"', '\\"', ';', ',', 'for="', ';for=', ':', '[', '%', '\\', 'host="a";'])(
+test.each([' ', '"', '\\"', ';', ',', 'for="', ';for=', ':', '[', '%', '\\', 'host="a";', 'for=10.0.0.1,'])(
   'a long Forwarded takes linear time: %j again and again',
   (piece) => {
-    const forwarded = `=${piece.repeat(200_000)}=`;
+    const repeated = piece.repeat(200_000 / piece.length);
     const start = performance.now();
-    originOf('10.0.0.1', { forwarded });
-    originOf('10.0.0.1', { 'x-forwarded-for': forwarded });
-    expect(performance.now() - start).toBeLessThan(1_000);
+    for (const forwarded of [`=${repeated}=`, repeated, `a=${repeated}x`]) {
+      originOf('10.0.0.1', { forwarded });
+      originOf('10.0.0.1', { 'x-forwarded-for': forwarded });
+    }
+    expect(performance.now() - start).toBeLessThan(3_000);
   },
 );

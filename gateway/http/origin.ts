@@ -87,6 +87,8 @@ function valuesIn(field: string | string[] = ''): string[] {
 function readForwarded(field: string, isProxy: (address: string) => boolean): Forwarded {
   let host: string | undefined;
   for (const element of elementsFromLast(field)) {
+    // Source: RFC 9110, section 5.6.1.2.
+    if (element.trim() === '') continue;
     const { for: node = '', host: named = host } = readElement(element);
     host = named;
     if (!isProxy(addressIn(node))) return { node, host };

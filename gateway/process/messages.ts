@@ -60,6 +60,8 @@ export type MessageFromMain =
 export interface WorkerStatus {
   /** The number of scans answered since its start. */
   readonly answered: number;
+  /** See `RouteTable.isComplete`. */
+  readonly isTableComplete: boolean;
   readonly spool: SpoolStatus;
 }
 

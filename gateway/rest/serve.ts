@@ -120,6 +120,9 @@ function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknow
 
 /** Responds while the body is still arriving, and closes the connection once it has arrived. */
 function sendAndClose(incoming: IncomingBody, reply: FastifyReply, { status, headers, body }: Answer<unknown>): number {
+  // Node sends the headers of HEAD only once the response ends.
+  if (reply.request.method === 'HEAD')
+    return send(reply, { status, headers: { ...headers, connection: 'close' }, body });
   const json = Buffer.from(JSON.stringify(body));
   reply
     .code(status)

@@ -143,8 +143,8 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
       const positions = table.positions();
       if (ends && [...ends].every(([partition, end]) => end <= (positions.get(partition) ?? 0n))) {
         complete = comparedAt;
-        // Where the disk is full, the next comparison tries again.
-        if (!table.isComplete()) await table.markComplete().catch(() => undefined);
+        // If the disk is full, the next comparison tries again.
+        if (!table.isComplete()) await table.markComplete().catch((error: unknown) => reportUnwritten(1, error));
       }
       await pause(COMPARE_MS, signal);
     }

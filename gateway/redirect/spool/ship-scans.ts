@@ -22,7 +22,7 @@ export interface Shipper {
   status(): ShipperStatus;
   /** The number of scans published since the start. */
   shipped(): number;
-  /** How long the oldest scan on disk has waited, at most, in ms; undefined if none waits. */
+  /** How long the oldest scan on disk has waited, as `SpoolReader.waitingMs` says; undefined if none waits. */
   waitingMs(): number | undefined;
   /** Publishes frames that are in no spool; rejects while the log is unavailable. */
   publish(frames: Buffer): Promise<void>;

@@ -79,11 +79,13 @@ export function startRecorder(options: RecorderOptions): Subscription {
   });
   return {
     async stop() {
+      // Interrupted first: it takes longest to end.
+      const upkeepStopped = upkeep.stop();
       await subscription.stop();
       waiting.stop();
       await folding.stop();
       await salts.stop();
-      await upkeep.stop();
+      await upkeepStopped;
     },
   };
 }

@@ -37,9 +37,12 @@ export function Codes() {
   const [shown, setShown] = useState({ key, first: 0, last: 0 });
   const list = useCodesList(filter, ...(shown.key === key ? ([shown.first, shown.last] as const) : ([0, 0] as const)));
   const selecting = useSelection(key);
-  // With the filters goes the link that clears them because no code matches.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is about a change of the filters.
-  useEffect(() => void requestAnimationFrame(catchFocus), [key]);
+  const previousKey = useRef(key);
+  useEffect(() => {
+    // With the filters goes the link that clears them if no code matches.
+    if (previousKey.current !== key) requestAnimationFrame(catchFocus);
+    previousKey.current = key;
+  }, [key]);
   const onShow = useCallback((first: number, last: number) => setShown({ key, first, last }), [key]);
   const selectRange = async (from: number, to: number) => {
     const [first, last] = [Math.min(from, to), Math.max(from, to)];
