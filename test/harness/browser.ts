@@ -11,7 +11,7 @@ export const CHROMIUM = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'
 if (!CHROMIUM && process.env.CI === 'true')
   throw new Error('Tests of pages need Chromium: apt-get install chromium-headless-shell.');
 
-/** Shorter than a test may take, so that a failure says what was awaited, in ms. A page takes 22 s to say that calls fail. */
+/** Shorter than a test may take, so that a failure says what was awaited, in ms. After an outage, a page loads again by itself within 23 s. */
 const WAIT_MS = 45_000;
 
 /** Starts the browser. The caller closes it. */
