@@ -67,14 +67,13 @@ export function variablesTable(definition: Variables): string {
 }
 
 /** A type whose variables have the value `fallback` when they are not set; with `INVALID` they are needed. */
-export function variableType<Value, Fallback>(
+export function variableType<Value>(
   name: string,
   read: (text: string) => Value | typeof INVALID,
-  fallback: Fallback,
+  fallback: Value | typeof INVALID,
   defaultText = '',
-): VariableType<Exclude<Value | Fallback, typeof INVALID>> {
-  type Read = Exclude<Value | Fallback, typeof INVALID>;
-  return { name, defaultText, read: (text) => (text === undefined ? fallback : read(text)) as Read | typeof INVALID };
+): VariableType<Value> {
+  return { name, defaultText, read: (text) => (text === undefined ? fallback : read(text)) };
 }
 
 /** The same type without the values that a test rejects. */
@@ -90,8 +89,8 @@ export function restricted<Value>(
   return { ...type, name, read };
 }
 
-/** A whole number from `min` to `max`; `fallback` may be anything else, such as undefined. */
-export function integer<Fallback = number>(
+/** A whole number from `min` to `max`; `fallback` need not be among them. */
+export function integer<Fallback extends number | undefined>(
   min: number,
   max: number,
   fallback: Fallback,
@@ -101,9 +100,7 @@ export function integer<Fallback = number>(
     const value = Number(text);
     return /^\d{1,15}$/.test(text) && value >= min && value <= max ? value : INVALID;
   };
-  return variableType(`a whole number from ${min} to ${max}`, read, fallback, defaultText) as VariableType<
-    number | Fallback
-  >;
+  return variableType<number | Fallback>(`a whole number from ${min} to ${max}`, read, fallback, defaultText);
 }
 
 /** A TCP port; 0 lets the system choose. */
