@@ -1,17 +1,18 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import { expect } from 'vitest';
+import { afterFile } from '../test/harness/after-file.ts';
 import type { Signpost } from '../test/harness/processes.ts';
+import type { CommandMessage, Outcome } from './command-process.fixture.ts';
 import { EXIT_CODES } from './exit-codes.ts';
 
-/** The result of a command. */
-export interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs commands of the command line in a separate process. */
+/** Runs commands of the command line. */
 export interface CommandLine {
+  /**
+   * With variables of its own, a command gets a process of its own. Others take turns in one, or as many as run at a time:
+   * to start and to load its modules takes a command ten times as long as what it does.
+   */
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>;
   /** The value printed with `--json`, on one line; the command has to succeed without output on standard error. */
   json<Value>(...args: string[]): Promise<Value>;
@@ -20,14 +21,18 @@ export interface CommandLine {
 }
 
 export function commandLine(signpost: () => Pick<Signpost, 'corePort' | 'serviceToken'>): CommandLine {
-  const run: CommandLine['run'] = (args, env = {}) => {
+  const variables = () => {
     const { corePort, serviceToken } = signpost();
-    const variables = { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken, ...env };
-    return new Promise((resolve) => {
-      execFile(process.execPath, ['cli/main.ts', ...args], { env: variables }, (error, stdout, stderr) => {
-        resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
-      });
-    });
+    return { ...process.env, CORE_PORT: String(corePort), SERVICE_TOKEN: serviceToken };
+  };
+  const idle: ChildProcess[] = [];
+  const run: CommandLine['run'] = async (args, env) => {
+    if (env) return inOwnProcess(args, { ...variables(), ...env });
+    const child = idle.pop() ?? startCommandProcess(variables());
+    child.send(args satisfies CommandMessage);
+    const [outcome] = await once(child, 'message');
+    idle.push(child);
+    return outcome as Outcome;
   };
   const printed = async (exit: number, args: readonly string[]) => {
     const { code, stdout, stderr } = await run([...args, '--json']);
@@ -40,4 +45,27 @@ export function commandLine(signpost: () => Pick<Signpost, 'corePort' | 'service
     json: (...args) => printed(0, args),
     unfulfilled: (...args) => printed(EXIT_CODES.unfulfilled, args),
   };
+}
+
+function inOwnProcess(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['cli/main.ts', ...args], { env }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+function startCommandProcess(env: NodeJS.ProcessEnv): ChildProcess {
+  const child = fork(join(import.meta.dirname, 'command-process.fixture.ts'), {
+    env,
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  // Rejects what waits for an outcome.
+  child.once('exit', (code) => child.emit('error', new Error(`The process of the commands has ended with ${code}.`)));
+  afterFile(async () => {
+    child.removeAllListeners('exit');
+    child.disconnect();
+  });
+  return child;
 }
