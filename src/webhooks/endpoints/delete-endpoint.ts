@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { byIndex, first, type Queryable, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
-import { LONG_MS } from '../sending/queue.ts';
+import { LONG_MS } from '../sending/endpoint-leases.ts';
 import { lockEndpointRow } from './endpoints.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg';
 import { first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { attemptEach } from '../../../common/runtime/attempt-each.ts';
-import { LONG_MS } from '../sending/queue.ts';
+import { LONG_MS } from '../sending/endpoint-leases.ts';
 import { deleteEndpoint } from './delete-endpoint.ts';
 import { failPending } from './disable-endpoint.ts';
 

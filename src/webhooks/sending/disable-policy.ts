@@ -6,7 +6,8 @@ import { recordOwnChange } from '../../access/audit.ts';
 import { TEST_EVENT } from '../deliveries.ts';
 import { disableEndpoint } from '../endpoints/disable-endpoint.ts';
 import { DISABLE_REASONS } from '../endpoints/disable-reasons.ts';
-import { type DeliveryResult, type LeasedEndpointRow, LONG_MS } from './queue.ts';
+import { type LeasedEndpointRow, LONG_MS } from './endpoint-leases.ts';
+import type { DeliveryResult } from './queue.ts';
 import { DISABLE_AFTER_MS } from './schedule.ts';
 
 const GONE = 410;

@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { encodeId } from '../../../common/contract/ids.ts';
 import type { Seal } from '../seal.ts';
-import type { Capacity, DueDelivery, LeasedEndpointRow } from './queue.ts';
+import type { LeasedEndpointRow } from './endpoint-leases.ts';
+import type { Capacity, DueDelivery } from './queue.ts';
 
 /** An endpoint that this process leases. */
 export interface LeasedEndpoint {
