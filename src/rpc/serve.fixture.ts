@@ -11,7 +11,7 @@ import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { ImagesService } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
-import { admissionService } from '../access/admission.ts';
+import { admissionService } from '../access/service.ts';
 import { serviceTokens } from '../access/service-token.ts';
 import { createAccountCleanup } from '../accounts/cleanup.ts';
 import { accountsService } from '../accounts/service.ts';
