@@ -7,7 +7,8 @@ import { freshDatabase } from '../../test/harness/database.ts';
 import { replaceKey } from '../accounts/key.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
-import { type Admission, admit, admitInGroups, checkUnmetered } from './admit.ts';
+import { type Admission, admit, checkUnmetered } from './admit.ts';
+import { admitInGroups } from './admit-in-groups.ts';
 import { hashApiKey } from './api-key.ts';
 import { openMeters } from './usage.ts';
 

@@ -1,8 +1,7 @@
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
-import { COMMIT_WITHOUT_WAIT, first, promptStatement, run } from '../../common/postgres/sql.ts';
-import { grouped } from '../../common/queues/grouped.ts';
+import { COMMIT_WITHOUT_WAIT, first, promptStatement } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
@@ -17,8 +16,9 @@ export interface Admission {
   readonly rejection?: ReturnType<typeof failure>;
 }
 
-interface AdmissionRow extends AccountRow {
+export interface AdmissionRow extends AccountRow {
   used: string;
+  /** The end of the month as Unix time. */
   reset: number;
   admitted: boolean;
   /** Time until the burst window allows the next request, in ms; 0 when it does now. */
@@ -40,22 +40,21 @@ const OLDEST = `coalesce(m.admissions[${SLOT}], 0)`;
 /** Maximum attempts of a request whose meter other requests change between its read and its update. */
 const MAX_ATTEMPTS = 5;
 
-/**
- * For `meters m`: the time until the burst window allows the next request, in ms, and the end of the month as Unix
- * time.
- */
-const BURST_WAIT = `greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS})`;
-const RESET = `extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer`;
+/** For `meters m`: when the burst window allows the next request, when the month ends, and Postgres's clock. */
+export const RATE_COLUMNS = `
+  greatest(0, ${OLDEST} + ${BURST_WINDOW_MS} - ${CLOCK_MS}) as burst_wait,
+  extract(epoch from (${MONTH} + interval '1 month') at time zone 'utc')::integer as reset,
+  ${CLOCK_MS} as clock_ms`;
 
 /** What an admission writes into `meters m`. */
-const METERED = `
+export const METERED = `
   month = ${MONTH},
   used = ${USED} + 1,
   admissions[${SLOT}] = ${CLOCK_MS},
   turn = ${SLOT} % ${BURST_LIMIT} + 1`;
 
 /** Whether plan, rate and clock admit a call to `account` with the meter `m`; `asked`: expressions of the call. */
-const ADMISSIBLE = (asked: Record<'api' | 'bulk' | 'images' | 'commitBy', string>) => `
+export const ADMISSIBLE = (asked: Record<'api' | 'bulk' | 'images' | 'commitBy', string>) => `
   (account.api or not ${asked.api}) and (account.bulk or not ${asked.bulk}) and (account.images or not ${asked.images})
   and ${OLDEST} <= ${CLOCK_MS} - ${BURST_WINDOW_MS}
   and (account.monthly_quota is null or ${USED} < account.monthly_quota)
@@ -81,51 +80,15 @@ const admitKey = promptStatement<AdmissionRow>(
           coalesce((select used from admitted), ${USED}) as used,
           exists (select from admitted) as admitted,
           ${COMMIT_WITHOUT_WAIT},
-          ${BURST_WAIT} as burst_wait,
-          ${RESET} as reset,
-          ${CLOCK_MS} as clock_ms
+          ${RATE_COLUMNS}
    from account join meters m on m.account_id = account.id`,
-);
-
-/**
- * The same for calls of different keys. A meter that another transaction holds is skipped, so that the group waits for no
- * lock, and two groups can't deadlock, in whatever order they lock. The meters that are locked are read again by then: of
- * calls that were admitted meanwhile, none is counted twice or missed. A call that was neither admitted nor is rejected by
- * what was read is admitted by itself. $1 to $5 as in `admitKey`, as arrays. Indexes: api_keys_hash_key, then primary keys.
- */
-const admitKeys = promptStatement<AdmissionRow & { readonly nth: number }>(
-  'access_admit_keys',
-  `with asked as (
-     select * from unnest($1::bytea[], $2::boolean[], $3::boolean[], $4::boolean[], $5::bigint[]) with ordinality
-       as asked (hash, needs_api, needs_bulk, needs_images, commit_by, nth)
-   ), account as materialized (
-     ${ACCOUNT(
-       'join api_keys k on k.account_id = a.id join asked on asked.hash = k.hash where a.closed_at is null',
-       'needs_api, needs_bulk, needs_images, commit_by, nth::integer as nth,',
-     )}
-   ), locked as (
-     select m.account_id from account join meters m on m.account_id = account.id
-     where ${ADMISSIBLE({ api: 'needs_api', bulk: 'needs_bulk', images: 'needs_images', commitBy: 'commit_by' })}
-     for no key update of m skip locked
-   ), admitted as (
-     update meters m set ${METERED} from locked where m.account_id = locked.account_id
-     returning m.account_id, m.used
-   )
-   select account.*,
-          coalesce(admitted.used, ${USED}) as used,
-          admitted.account_id is not null as admitted,
-          ${COMMIT_WITHOUT_WAIT},
-          ${BURST_WAIT} as burst_wait,
-          ${RESET} as reset,
-          ${CLOCK_MS} as clock_ms
-   from account join meters m on m.account_id = account.id left join admitted on admitted.account_id = account.id`,
 );
 
 /** The same check without metering: nothing is locked or changed. Indexes: api_keys_hash_key, then primary keys. */
 const checkKey = promptStatement<Omit<AdmissionRow, 'admitted'>>(
   'access_check_key',
   `with account as (${OF_KEY})
-   select account.*, ${USED} as used, ${BURST_WAIT} as burst_wait, ${RESET} as reset, ${CLOCK_MS} as clock_ms
+   select account.*, ${USED} as used, ${RATE_COLUMNS}
    from account join meters m on m.account_id = account.id`,
 );
 
@@ -151,67 +114,23 @@ export async function admit(
 }
 
 /** A call by API key, as it is admitted. */
-interface KeyCall {
+export interface KeyCall {
   readonly keyHash: Buffer;
   readonly features: readonly Feature[];
   readonly commitBy: number | undefined;
 }
 
-/** Admissions in groups. */
-const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 2_000, items: 'calls' };
-
-/** How many calls of one key may wait for groups, each of which admits one: further ones are admitted by themselves. */
-const MAX_WAITING_OF_KEY = 8;
-
-/**
- * Returns a function that admits calls as `admit` does, concurrent ones of different keys in one statement. For keys that
- * are known to be valid: others would fill the groups.
- */
-export function admitInGroups(
-  pool: Pool,
-): (keyHash: Buffer, features: readonly Feature[], commitBy: number | undefined) => Promise<Admission | undefined> {
-  /** How many calls are waiting or in a group, by key. */
-  const calls = new Map<string, number>();
-  const readInGroup = grouped<KeyCall & { readonly key: string }, AdmissionRow | undefined>({
-    ...GROUPS,
-    keyOf: ({ key }) => key,
-    async work(group) {
-      const rows = await run(pool, admitKeys, transposed(group.map(parametersOf)));
-      const byCall = new Map(rows.map((row) => [row.nth, row]));
-      return group.map((_, index) => byCall.get(index + 1));
-    },
-  });
-  return async (keyHash, features, commitBy) => {
-    const key = keyHash.toString('latin1');
-    const others = calls.get(key) ?? 0;
-    if (others >= MAX_WAITING_OF_KEY) return admit(pool, keyHash, features, commitBy);
-    calls.set(key, others + 1);
-    const row = await readInGroup({ key, keyHash, features, commitBy }).finally(() => {
-      const left = (calls.get(key) ?? 0) - 1;
-      if (left > 0) calls.set(key, left);
-      else calls.delete(key);
-    });
-    if (!row) return undefined;
-    return admissionFrom(row, features, commitBy) ?? admit(pool, keyHash, features, commitBy);
-  };
-}
-
 /** The parameters of `admitKey`. */
-function parametersOf({ keyHash, features, commitBy }: KeyCall) {
+export function parametersOf({ keyHash, features, commitBy }: KeyCall) {
   const needs = (feature: Feature) => features.includes(feature);
   return [keyHash, needs(Feature.API), needs(Feature.BULK), needs(Feature.IMAGES), commitBy ?? null] as const;
-}
-
-/** The parameters of `admitKeys`. */
-function transposed(calls: readonly ReturnType<typeof parametersOf>[]): unknown[][] {
-  return ([0, 1, 2, 3, 4] as const).map((column) => calls.map((call) => call[column]));
 }
 
 /**
  * The outcome of an admission. Undefined if the call was not admitted and neither the plan nor the rate rejects the row as
  * it was read: another call holds the meter, or has changed it meanwhile.
  */
-function admissionFrom(
+export function admissionFrom(
   row: AdmissionRow,
   features: readonly Feature[],
   commitBy: number | undefined,
