@@ -3,14 +3,12 @@ import { join } from 'node:path';
 import { open } from 'lmdb';
 import type { Logger } from 'pino';
 import type { Positions } from '../../../common/log/log.ts';
-import { BoundedMap } from '../../../common/runtime/bounded-map.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import type { HostRoute, Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { coalesced } from './coalesced.ts';
 import { routeCommits } from './route-commits.ts';
 import {
   CODE_KEY,
-  codeRecord,
   type FoundRoute,
   HOST_KEY,
   INCOMPLETE_KEY,
@@ -18,8 +16,8 @@ import {
   readCode,
   readHost,
   TOPIC_KEY,
-  versionIn,
 } from './route-record.ts';
+import { unwrittenRoutes } from './unwritten-routes.ts';
 import { openWriterLock } from './writer-lock.ts';
 
 /**
@@ -80,10 +78,6 @@ const POSITIONS_MS = 1_000;
 /** How often it is logged that routes can't be written, in ms. */
 const LOG_MS = 60_000;
 
-/** The number of codes that are served from memory, and the bytes that they take. */
-const MAX_UNWRITTEN = 100_000;
-const MAX_UNWRITTEN_BYTES = 32 * 1024 * 1024;
-
 /** No hostname or short code is longer. LMDB rejects keys over 1,978 bytes, and clients can send such a host. */
 const MAX_KEY_LENGTH = 255;
 
@@ -104,8 +98,7 @@ export function openRouteTable(
   /** Hosts looked up in this event loop iteration: nearly always the same one. */
   const hosts = new Map<string, HostRoute | undefined>();
   let isFresh = false;
-  /** Records of codes that could not be written, by short code. Those that the table has meanwhile do no harm. */
-  const unwritten = new BoundedMap<string, Buffer>(MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES);
+  const unwritten = unwrittenRoutes((shortCode) => read(CODE_KEY + shortCode) !== undefined, onUnwritten);
   /** Positions that are not in the table yet, although all routes before them are. */
   const pendingPositions = new Map<number, bigint>();
   let writingPositions: NodeJS.Timeout | undefined;
@@ -126,7 +119,7 @@ export function openRouteTable(
       while (routes.length > 0) await lock.alone(commitNext, true);
     } catch (error) {
       // The topic delivers them again; the API response to a change must not fail because of it.
-      for (const route of routes) keepUnwritten(route);
+      for (const route of routes) unwritten.keep(route);
       reportUnwritten(1, error);
     }
   });
@@ -146,20 +139,6 @@ export function openRouteTable(
       writePositions().catch(() => undefined);
     }, POSITIONS_MS);
   });
-
-  /** A code that the table lacks altogether is looked up in Postgres, which also has what is changed elsewhere. */
-  function keepUnwritten({ version, entry }: Route): void {
-    if (entry.case !== 'code' || !read(CODE_KEY + entry.value.shortCode)) return;
-    const record = codeRecord(version, entry.value);
-    if (!record) return;
-    serveUnwritten(entry.value.shortCode, record);
-    onUnwritten(entry.value.shortCode, record);
-  }
-
-  function serveUnwritten(shortCode: string, record: Buffer): void {
-    const before = unwritten.get(shortCode);
-    if (!before || versionIn(before) < versionIn(record)) unwritten.set(shortCode, record, record.length);
-  }
 
   /**
    * All look-ups of one event loop iteration share the snapshot of the first. Every request that this iteration answers
@@ -199,8 +178,7 @@ export function openRouteTable(
       refresh();
       const written = read(CODE_KEY + shortCode);
       if (!written) return undefined;
-      const kept = unwritten.get(shortCode);
-      const record = kept && versionIn(kept) > versionIn(written) ? kept : written;
+      const record = unwritten.newer(shortCode, written);
       return readCode(record, record.length);
     },
     customDomain(hostname) {
@@ -211,7 +189,7 @@ export function openRouteTable(
       return domain;
     },
     apply,
-    serveUnwritten,
+    serveUnwritten: unwritten.serve,
     advance: (routes, reached) => advance({ routes, reached }, true),
     positions() {
       const entries = store.getRange(positionKeys());
