@@ -16,14 +16,14 @@ afterAll(() => pool.end());
 async function listening(on = pool) {
   const notifications = listen(on, logger, { fallbackMs: NEVER_MS });
   onTestFinished(() => notifications.stop());
-  const bell = notifications.bell('outbox', NEVER_MS);
-  return { notifications, bell };
+  const wakeup = notifications.wakeup('outbox', NEVER_MS);
+  return { notifications, wakeup };
 }
 
-/** Waits until notifications arrive, and resets the bell, which that has rung. */
-async function arriving({ notifications, bell }: Awaited<ReturnType<typeof listening>>) {
+/** Waits until notifications arrive, and resets the wake-up, which that has notified. */
+async function arriving({ notifications, wakeup }: Awaited<ReturnType<typeof listening>>) {
   await expect.poll(notifications.arriving, EVENTUALLY).toBe(true);
-  await bell.wait();
+  await wakeup.wait();
 }
 
 const notify = () => pool.query(`select ${notifying('outbox')}`);
@@ -32,13 +32,13 @@ test('a committed notification ends a wait, and a rolled-back one does not', asy
   const listener = await listening();
   await arriving(listener);
   let woken = false;
-  const wait = listener.bell.wait().then(() => {
+  const wait = listener.wakeup.wait().then(() => {
     woken = true;
   });
   await pool.query(`begin; select ${notifying('outbox')}; rollback`);
   await pool.query(`select ${notifying('webhooks')}`);
   // Notifications arrive in the order of their commits, so this one would come after.
-  const other = listener.notifications.bell('domains', NEVER_MS);
+  const other = listener.notifications.wakeup('domains', NEVER_MS);
   const otherWoken = other.wait();
   await pool.query(`select ${notifying('domains')}`);
   await otherWoken;
@@ -50,45 +50,45 @@ test('a committed notification ends a wait, and a rolled-back one does not', asy
 test('a notification that arrives between two waits ends the next one', async () => {
   const listener = await listening();
   await arriving(listener);
-  const other = listener.notifications.bell('domains', NEVER_MS);
+  const other = listener.notifications.wakeup('domains', NEVER_MS);
   const otherWoken = other.wait();
   await notify();
   await pool.query(`select ${notifying('domains')}`);
   await otherWoken;
-  await listener.bell.wait();
+  await listener.wakeup.wait();
 });
 
 test('when the listening connection is lost, all waits end and the connection is replaced', async () => {
   const listener = await listening();
   await arriving(listener);
-  const wait = listener.bell.wait();
+  const wait = listener.wakeup.wait();
   const ended = await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid() and query like 'listen %'`,
   );
   expect(ended.rowCount).toBe(1);
-  // All bells ring, as notifications may have been missed meanwhile.
+  // All waits end, as notifications may have been missed meanwhile.
   await wait;
   await arriving(listener);
-  const next = listener.bell.wait();
+  const next = listener.wakeup.wait();
   await notify();
   await next;
 });
 
-test('where LISTEN succeeds but no notification arrives, bells poll', async () => {
+test('where LISTEN succeeds but no notification arrives, waits poll', async () => {
   // Notifications stay in their database.
   const other = new pg.Pool({ connectionString: (await freshDatabase()).url, max: 1 });
   onTestFinished(() => other.end());
   const misdirectedPool = Object.assign(Object.create(pool) as pg.Pool, { options: other.options });
   const notifications = listen(misdirectedPool, logger, { fallbackMs: NEVER_MS });
   onTestFinished(() => notifications.stop());
-  const bell = notifications.bell('outbox', 10);
+  const wakeup = notifications.wakeup('outbox', 10);
   await expect
     .poll(
       async () => (await pool.query(`select from pg_stat_activity where query like 'listen %'`)).rowCount,
       EVENTUALLY,
     )
     .toBe(1);
-  for (let turn = 0; turn < 5; turn++) await bell.wait();
+  for (let turn = 0; turn < 5; turn++) await wakeup.wait();
   expect(notifications.arriving()).toBe(false);
 });

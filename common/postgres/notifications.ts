@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { type Bell, createBell } from '../runtime/bell.ts';
 import { pause } from '../runtime/pause.ts';
+import { createWakeup, type Wakeup } from '../runtime/wakeup.ts';
 import { promptQuery, promptStatement, run } from './sql.ts';
 
 /** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
@@ -34,19 +34,19 @@ export function notifying(work: Work): string {
 /** Receives notifications of committed changes, over one separate connection. */
 export interface Notifications {
   /**
-   * Returns a bell that notifications of `work` ring. Its waits take at most some ten seconds, and `pollMs` while no
+   * Returns a wake-up for which notifications of `work` end a wait. Waits take at most some ten seconds, and `pollMs` while no
    * notifications arrive.
    */
-  bell(work: Work, pollMs: number): Bell;
+  wakeup(work: Work, pollMs: number): Wakeup;
   /** Whether notifications arrive; false while Postgres or the connection is lost. */
   arriving(): boolean;
   stop(): Promise<void>;
 }
 
 /**
- * Listens for notifications over a connection with the options of `pool`, from the first bell on; a lost connection is
- * replaced. PgBouncer in transaction mode accepts LISTEN but forwards no notifications. So the process sends one to itself
- * at first and then every minute; until it arrives, all bells poll. All bells ring when notifications begin to arrive, and
+ * Listens for notifications over a connection with the options of `pool`, from the first call of `wakeup` on; a lost
+ * connection is replaced. PgBouncer in transaction mode accepts LISTEN but forwards no notifications. So the process sends one
+ * to itself at first and then every minute; until it arrives, waits poll. All waits end when notifications begin to arrive, and
  * when they are lost.
  */
 export function listen(
@@ -56,7 +56,7 @@ export function listen(
 ): Notifications {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const bells = new Map<Work, Set<Bell>>();
+  const wakeups = new Map<Work, Set<Wakeup>>();
   let arriving = false;
   let reported = false;
   let failures = 0;
@@ -64,7 +64,7 @@ export function listen(
   function setArriving(now: boolean): void {
     if (arriving === now) return;
     arriving = now;
-    for (const same of bells.values()) for (const bell of same) bell.ring();
+    for (const same of wakeups.values()) for (const wakeup of same) wakeup.notify();
   }
 
   /** Rejects when the connection is lost or a notification does not arrive in time. */
@@ -84,7 +84,7 @@ export function listen(
       let awaited = { id: '', arrived: () => {} };
       client.on('notification', ({ payload }) => {
         if (payload === awaited.id) awaited.arrived();
-        for (const bell of bells.get(payload as Work) ?? []) bell.ring();
+        for (const wakeup of wakeups.get(payload as Work) ?? []) wakeup.notify();
       });
       await client.query(promptQuery(`listen ${CHANNEL}`));
       while (!signal.aborted) {
@@ -130,11 +130,11 @@ export function listen(
   let running: Promise<void> | undefined;
   return {
     arriving: () => arriving,
-    bell(work, pollMs) {
-      const bell = createBell(() => (arriving ? fallbackMs * (1 + Math.random() / 5) : pollMs));
+    wakeup(work, pollMs) {
+      const wakeup = createWakeup(() => (arriving ? fallbackMs * (1 + Math.random() / 5) : pollMs));
       running ??= keepListening();
-      bells.set(work, (bells.get(work) ?? new Set()).add(bell));
-      return bell;
+      wakeups.set(work, (wakeups.get(work) ?? new Set()).add(wakeup));
+      return wakeup;
     },
     async stop() {
       stopping.abort();

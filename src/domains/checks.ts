@@ -60,7 +60,7 @@ export function startChecks(options: {
   const { orm, pool } = options.database;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const bell = notifications.bell('domains', POLL_MS);
+  const wakeup = notifications.wakeup('domains', POLL_MS);
 
   const reportUnanswered = throttledReport(REPORT_MS, (lookUps, latest: { err: unknown; domain: string }) =>
     logger.warn({ ...latest, lookUps }, 'the DNS records of a domain could not be looked up: it keeps its state'),
@@ -97,7 +97,7 @@ export function startChecks(options: {
     while (!signal.aborted) {
       try {
         const wait = await checkDue();
-        if (wait !== 0) await bell.wait(wait && Math.max(wait, POLL_MS));
+        if (wait !== 0) await wakeup.wait(wait && Math.max(wait, POLL_MS));
       } catch (error) {
         reportFailure(error);
         await pause(POLL_MS, signal);
@@ -108,7 +108,7 @@ export function startChecks(options: {
   return {
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeup.notify();
       await running;
     },
   };

@@ -70,7 +70,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
   let healthy = prepared;
   const retention = startOutboxRetention(pool, retentionHours, logger);
   const stopping = new AbortController();
-  const bell = notifications.bell('outbox', POLL_MS);
+  const wakeup = notifications.wakeup('outbox', POLL_MS);
   const reportFailure = throttledFailures((fields) => logger.warn(fields, 'the relay failed and retries in a second'));
 
   async function work(): Promise<void> {
@@ -95,7 +95,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
             // As long as the work took, so that under load the relay does not compete with the transactions that write.
             if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS), stopping.signal);
           } else if (leader.isAsleep() || !notifications.arriving()) {
-            await bell.wait(outbox.holes > 0 ? CHECK_MS : undefined);
+            await wakeup.wait(outbox.holes > 0 ? CHECK_MS : undefined);
           } else if (!(await leader.tryToSleep())) {
             await pause(WRITING_MS, stopping.signal);
           }
@@ -123,7 +123,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
     healthy: () => healthy,
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeup.notify();
       await running;
       await retention.stop();
     },

@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { createBell } from '../../../common/runtime/bell.ts';
+import { createWakeup } from '../../../common/runtime/wakeup.ts';
 
 /** Reports changes in a folder, such as writes to a file in it. */
 export interface WatchedFolder extends Disposable {
@@ -12,20 +12,20 @@ export interface WatchedFolder extends Disposable {
  * `longestMs`: the longest wait for a change, in ms.
  */
 export function watchFolder(folder: string, longestMs: number): WatchedFolder | undefined {
-  const bell = createBell(() => longestMs);
+  const wakeup = createWakeup(() => longestMs);
   let watcher: FSWatcher;
   try {
-    watcher = watch(folder, { persistent: false }, bell.ring);
+    watcher = watch(folder, { persistent: false }, wakeup.notify);
   } catch {
     return undefined;
   }
-  watcher.on('error', bell.ring);
+  watcher.on('error', wakeup.notify);
   return {
     async changed(signal) {
       if (signal.aborted) return;
-      signal.addEventListener('abort', bell.ring);
-      await bell.wait();
-      signal.removeEventListener('abort', bell.ring);
+      signal.addEventListener('abort', wakeup.notify);
+      await wakeup.wait();
+      signal.removeEventListener('abort', wakeup.notify);
     },
     [Symbol.dispose]: () => watcher.close(),
   };

@@ -117,7 +117,7 @@ export function startRelabelledAnnouncements(options: {
   logger: Logger;
 }): { stop(): Promise<void> } {
   const { pool, notifications, platformUrl, logger } = options;
-  const bell = notifications.bell('labels', POLL_MS);
+  const wakeup = notifications.wakeup('labels', POLL_MS);
   let stopping = false;
   let lastAccount: string | null = null;
   const announce = () =>
@@ -135,18 +135,18 @@ export function startRelabelledAnnouncements(options: {
     while (!stopping) {
       try {
         while (!stopping && (await announce()));
-        if (!stopping) await bell.wait();
+        if (!stopping) await wakeup.wait();
       } catch (error) {
         if (isLockTimeout(error)) continue;
         logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');
-        if (!stopping) await bell.wait(POLL_MS);
+        if (!stopping) await wakeup.wait(POLL_MS);
       }
     }
   })();
   return {
     async stop() {
       stopping = true;
-      bell.ring();
+      wakeup.notify();
       await running;
     },
   };

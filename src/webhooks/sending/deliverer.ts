@@ -84,7 +84,7 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   const leased = leasedEndpoints(seal, logger);
   const completed = completedAttempts({ pool, queue, leased, logger });
   const stopping = new AbortController();
-  const bell = notifications.bell('webhooks', POLL_MS);
+  const wakeup = notifications.wakeup('webhooks', POLL_MS);
   const sender = createSender({
     pool,
     leased,
@@ -93,7 +93,7 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
     requestsPerEndpoint: limits.requestsPerEndpoint,
     timeoutMs: limits.timeoutMs,
     stopping: stopping.signal,
-    onAttempt: () => bell.ring(),
+    onAttempt: () => wakeup.notify(),
   });
   let renewedAt = performance.now();
   const reportFailure = throttledFailures((fields) =>
@@ -159,7 +159,7 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
       try {
         const wait = await iterate();
         await pause(PAUSE_MS, stopping.signal);
-        await bell.wait(wait);
+        await wakeup.wait(wait);
       } catch (error) {
         reportFailure(error);
         await pause(RETRY_MS, stopping.signal);
@@ -170,7 +170,7 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   return {
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeup.notify();
       await running;
       await sender.finish(limits.graceMs);
       try {
