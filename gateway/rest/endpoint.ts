@@ -39,7 +39,7 @@ export interface Parameter {
 export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
 
 /** The sections of the reference. */
-export const TAGS = {
+export const SECTIONS = {
   'QR codes': 'Dynamic, static and landing-page codes, with their targets, images and scans.',
   Batches: 'Many codes in one request.',
   'Folders and tags': 'Labels for codes. Both are created by naming them on a code.',
@@ -55,7 +55,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly path: string;
   /** The method that it calls; a refused request is authenticated and metered as a call of this method. */
   readonly rpc: DescMethodUnary;
-  readonly tag: keyof typeof TAGS;
+  readonly tag: keyof typeof SECTIONS;
   readonly summary: string;
   readonly description: string;
   readonly query?: Readonly<Record<string, Parameter>>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Endpoint, TAGS } from '../endpoint.ts';
+import { type Endpoint, SECTIONS } from '../endpoint.ts';
 import { batchExample } from '../resources/batch-schema.ts';
 import { codeExample } from '../resources/code-schema.ts';
 import { EVENTS_BY_TYPE, type EventDescription } from './event-schema.ts';
@@ -61,7 +61,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], publicUrl: strin
     },
     servers: [{ url: publicUrl }],
     security: [{ key: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: Object.entries(SECTIONS).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: webhooks(schemas),
     components: {
