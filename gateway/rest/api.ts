@@ -11,7 +11,7 @@ import type { AuthenticationAttempts } from './authentication-attempts.ts';
 import { REQUEST_LIMITS, type RequestLimits } from './body/request-limits.ts';
 import type { Endpoint } from './endpoint.ts';
 import { describedEndpoints, type EndpointOptions } from './endpoints.ts';
-import { errorAnswer } from './errors.ts';
+import { errorResponse } from './errors.ts';
 import { referenceHandler } from './reference/handler.ts';
 import { serve } from './serve.ts';
 
@@ -80,7 +80,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.setNotFoundHandler(notFound);
   app.setErrorHandler((error, request, reply) => {
     logFailure('', { err: error, request_id: request.id });
-    const { status, body } = errorAnswer(error);
+    const { status, body } = errorResponse(error);
     reply.code(status).send(body);
   });
 
@@ -95,7 +95,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
         try {
           attempt.expectAllowed();
         } catch (error) {
-          const { status, headers, body } = errorAnswer(error);
+          const { status, headers, body } = errorResponse(error);
           // The body, if there is one, stays unread, so the connection can't be reused.
           return reply
             .code(status)

@@ -19,7 +19,7 @@ export interface Call<Body> {
 }
 
 /** The response of an endpoint; `Data` is sent as JSON unless it is bytes. */
-export interface Answer<Data> {
+export interface EndpointResponse<Data> {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: Data;
@@ -69,11 +69,11 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly headers?: Readonly<Record<string, string>>;
   /** The operations that take the `id` of the response. */
   readonly links?: readonly string[];
-  readonly answer: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
+  readonly response: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
   readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
   /** The causes of `errors`, by their names in the catalogue. */
   readonly errorCases: ErrorCases;
-  handle(call: Call<Body>): Promise<Answer<Data>>;
+  handle(call: Call<Body>): Promise<EndpointResponse<Data>>;
 }
 
 /** A JSON request body. */

@@ -12,7 +12,7 @@ const IN_FLIGHT_RETRY_AFTER_SECONDS = 1;
 const UNANSWERED_CODES: readonly Code[] = [Code.DeadlineExceeded, Code.Canceled];
 
 /** An error as an HTTP response. */
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly reason: Reason;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ export interface ErrorAnswer {
 }
 
 /** Converts any error to a response; one outside the catalogue becomes INTERNAL without details. */
-export function errorAnswer(error: unknown): ErrorAnswer {
+export function errorResponse(error: unknown): ErrorResponse {
   const { reason, message, details } = isUnavailable(error)
     ? { reason: 'UNAVAILABLE' as const, message: TEMPORARILY_UNAVAILABLE, details: {} }
     : readFailure(error);
@@ -47,7 +47,7 @@ export function isCoreError(error: unknown): boolean {
   return error instanceof ConnectError && error.details.length > 0 && !UNANSWERED_CODES.includes(error.code);
 }
 
-/** Whether the call got no answer from the core. */
+/** Whether the call got no response from the core. */
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof ConnectError) || isCoreError(error)) return false;
   return error.code === Code.Unavailable || UNANSWERED_CODES.includes(error.code);

@@ -11,8 +11,8 @@ import { IncomingBody } from './body/incoming-body.ts';
 import { type Receiving, receiveBody } from './body/receive-body.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
-import type { Answer, Endpoint } from './endpoint.ts';
-import { type ErrorAnswer, errorAnswer, isCoreError } from './errors.ts';
+import type { Endpoint, EndpointResponse } from './endpoint.ts';
+import { type ErrorResponse, errorResponse, isCoreError } from './errors.ts';
 import { metadataHeaders } from './metadata-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
@@ -25,7 +25,7 @@ const IGNORED_BODY = { maxBytes: 1024 * 1024, bytesBeforeAuthentication: 0, read
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {
   readonly core: CoreClients;
-  /** Logs now and then that requests got no answer of the core. */
+  /** Logs now and then that requests got no response from the core. */
   readonly logUnavailable: (requests: number, latest: object) => void;
   /** Logs a failure of an endpoint, the first for a while as an error. */
   readonly logFailure: (endpoint: string, fields: object) => void;
@@ -85,14 +85,14 @@ export async function serve(
     return send(reply, await endpoint.handle(call));
   } catch (error) {
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
-    const answer = errorAnswer(shown);
-    attempt.answered(answer.status);
+    const response = errorResponse(shown);
+    attempt.answered(response.status);
     // A disconnected caller is no error.
     const isDisconnected = reply.raw.destroyed;
-    if (!isDisconnected) logError(serving, endpoint, request, answer, shown);
+    if (!isDisconnected) logError(serving, endpoint, request, response, shown);
     // A body that arrived with the head is parsed one event loop iteration later; then the connection can be kept.
     if (incoming.isUnread) await nextIteration();
-    const status = incoming.isUnread ? sendAndClose(incoming, reply, answer) : send(reply, answer);
+    const status = incoming.isUnread ? sendAndClose(incoming, reply, response) : send(reply, response);
     return isDisconnected ? CALLER_DISCONNECTED : status;
   }
 }
@@ -102,16 +102,16 @@ function logError(
   { logUnavailable, logFailure }: Serving,
   endpoint: Endpoint,
   request: FastifyRequest,
-  answer: ErrorAnswer,
+  response: ErrorResponse,
   error: unknown,
 ): void {
-  if (answer.status < 500 || isCoreError(error)) return;
+  if (response.status < 500 || isCoreError(error)) return;
   const fields = { endpoint: endpoint.id, request_id: request.id, err: error };
-  if (answer.reason === 'UNAVAILABLE') logUnavailable(1, fields);
+  if (response.reason === 'UNAVAILABLE') logUnavailable(1, fields);
   else logFailure(endpoint.id, fields);
 }
 
-function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknown>): number {
+function send(reply: FastifyReply, { status, headers = {}, body }: EndpointResponse<unknown>): number {
   reply.code(status).headers(headers);
   if (body === undefined || body instanceof Uint8Array) reply.send(body);
   else reply.type('application/json; charset=utf-8').send(JSON.stringify(body));
@@ -119,7 +119,11 @@ function send(reply: FastifyReply, { status, headers = {}, body }: Answer<unknow
 }
 
 /** Responds while the body is still arriving, and closes the connection once it has arrived. */
-function sendAndClose(incoming: IncomingBody, reply: FastifyReply, { status, headers, body }: Answer<unknown>): number {
+function sendAndClose(
+  incoming: IncomingBody,
+  reply: FastifyReply,
+  { status, headers, body }: EndpointResponse<unknown>,
+): number {
   // Node sends the headers of HEAD only once the response ends.
   if (reply.request.method === 'HEAD')
     return send(reply, { status, headers: { ...headers, connection: 'close' }, body });

@@ -84,8 +84,8 @@ export class IncomingBody {
    * A response that ends only when the rest of the request was read and discarded, within limits. Closing earlier would
    * reset the connection, and a client that is still sending would lose the response (RFC 9112 §9.6).
    */
-  async *drainBehind(answer: Buffer): AsyncGenerator<Buffer> {
-    yield answer;
+  async *drainBehind(response: Buffer): AsyncGenerator<Buffer> {
+    yield response;
     using discarding = beginDiscarding();
     if (!discarding) return;
     const request = this.#request;

@@ -123,15 +123,15 @@ const IF_NONE_MATCH: OperationParameter = {
 };
 
 function successes(
-  { id, success, answer, headers = {}, links = [], idempotent }: Endpoint,
+  { id, success, response, headers = {}, links = [], idempotent }: Endpoint,
   schemas: Record<string, Schema>,
 ): Operation['responses'] {
   const shared = refer(['X-Request-Id', ...RATE, ...(idempotent ? ['Idempotent-Replay'] : [])]);
   const own = Object.entries(headers).map(([name, description]) => [name, { description, schema: TEXT }]);
   const content =
-    'media' in answer
-      ? answer.media
-      : { 'application/json': { schema: named(`${id}Response`, answer.schema, schemas), example: answer.example } };
+    'media' in response
+      ? response.media
+      : { 'application/json': { schema: named(`${id}Response`, response.schema, schemas), example: response.example } };
   const parameters = { id: '$response.body#/data/id' };
   const linked = Object.fromEntries(links.map((operationId) => [operationId, { operationId, parameters }]));
   return Object.fromEntries(

@@ -62,7 +62,7 @@ export function analytics(core: CoreClients): Endpoint[] {
         period: rangeParameter('Days of the window:', PERIOD_DAYS, 7),
       },
       success: { 200: 'Scan analytics.' },
-      answer: {
+      response: {
         schema: envelope(analyticsSchema),
         example: {
           success: true,

@@ -39,7 +39,7 @@ export function batches(core: CoreClients): Endpoint[] {
       description: 'Batches of the account, newest first, without their rows.',
       query: { limit: limitParameter(PAGE_LIMIT), offset: offsetParameter },
       success: { 200: 'A page of batches.' },
-      answer: {
+      response: {
         schema: z.object({
           success: z.literal(true),
           data: z.array(batchSchema),
@@ -99,7 +99,7 @@ export function batches(core: CoreClients): Endpoint[] {
       },
       headers: { Location: 'The batch.' },
       links: ['getBatch'],
-      answer: {
+      response: {
         schema: envelope(batchSchema).extend({
           warnings: z
             .array(z.string())
@@ -153,7 +153,7 @@ export function batches(core: CoreClients): Endpoint[] {
         },
       },
       success: { 200: 'The batch and a page of its rows.' },
-      answer: {
+      response: {
         schema: z.object({
           success: z.literal(true),
           data: batchSchema.extend({ rows: z.array(rowSchema) }).meta({ id: 'BatchWithRows' }),

@@ -32,7 +32,7 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
       summary: 'List folders',
       description: 'All folders of the account by name, at most 10,000. A folder is created by naming it on a code.',
       success: { 200: 'The folders.' },
-      answer: {
+      response: {
         schema: folderList,
         example: {
           success: true,
@@ -56,7 +56,7 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
       summary: 'List tags',
       description: 'All tags of the account by name, at most 10,000. A tag is created by naming it on a code.',
       success: { 200: 'The tags.' },
-      answer: {
+      response: {
         schema: tagList,
         example: { success: true, data: [{ id: 'tag_01kagcpn9jfbxsg8m2yq3v7d0c', name: 'summer', code_count: 40 }] },
       },

@@ -53,7 +53,7 @@ export function image(core: CoreClients): Endpoint[] {
         ETag: 'Changes with the image.',
         'Content-Disposition': 'A file name for the image.',
       },
-      answer: { media: { 'image/png': {}, 'image/svg+xml': { schema: { type: 'string' }, example: SVG } } },
+      response: { media: { 'image/png': {}, 'image/svg+xml': { schema: { type: 'string' }, example: SVG } } },
       errors: {
         400: '`format` is neither `png` nor `svg`.',
         403: 'API access or images are not on the plan.',

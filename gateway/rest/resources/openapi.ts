@@ -18,7 +18,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     description: 'This reference in machine-readable form: OpenAPI 3.1.',
     success: { 200: 'The document.', 304: 'The document in `If-None-Match` is still current.' },
     headers: { ETag: 'Changes with the document.' },
-    answer: {
+    response: {
       schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),
       example: { openapi: '3.1.0', info: { title: 'Signpost', version: '1.3.0' } },
     },

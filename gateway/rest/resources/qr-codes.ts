@@ -80,7 +80,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         },
       },
       success: { 200: 'A page of codes.' },
-      answer: {
+      response: {
         schema: z.object({
           success: z.literal(true),
           data: z.array(codeSchema),
@@ -154,7 +154,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       success: { 201: 'The code was created.' },
       headers: { Location: 'The code.' },
       links: ['getCode', 'updateCode', 'deleteCode', 'getCodeImage', 'getCodeAnalytics'],
-      answer: {
+      response: {
         schema: one.schema.extend({
           warnings: z
             .array(z.string())
@@ -183,11 +183,11 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         const created = await changed(core.codes.createCode(request, options));
         const { warnings } = created;
         const code = codeJson(requiredField(created.code, 'code'));
-        const answer = { success: true as const, data: code };
+        const envelope = { success: true as const, data: code };
         return {
           status: 201,
           headers: { location: `/api/v1/qr-codes/${code.id}` },
-          body: warnings.length > 0 ? { ...answer, warnings } : answer,
+          body: warnings.length > 0 ? { ...envelope, warnings } : envelope,
         };
       },
     }),
@@ -200,7 +200,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       summary: 'Read a code',
       description: 'One code of the account, of any type.',
       success: { 200: 'The code.' },
-      answer: one,
+      response: one,
       errors: { 404: 'No such code on this account.' },
       errorCases: { 404: ['no_such_code'] },
       async handle({ id, options }) {
@@ -224,7 +224,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         bytesBeforeAuthentication: BYTES_BEFORE_AUTHENTICATION,
       },
       success: { 200: 'The changed code.' },
-      answer: one,
+      response: one,
       errors: {
         400: 'A field of the wrong type or with an invalid value, or no recognised field.',
         404: 'No such code on this account.',
@@ -260,7 +260,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       summary: 'Delete a code',
       description: 'The code stops resolving: scans reach a "no longer active" page. Its scan history is kept.',
       success: { 200: 'The code is deleted.' },
-      answer: {
+      response: {
         schema: envelope(z.object({ id: z.string(), deleted: z.literal(true) }).meta({ id: 'DeletedCode' })),
         example: { success: true, data: { id: codeExample.id, deleted: true } },
       },
