@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import { answerClientErrors } from '../common/runtime/client-errors.ts';
 import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
-import { watchAnswer } from '../common/runtime/unread-answers.ts';
+import { watchResponse } from '../common/runtime/unread-responses.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
 import type { ErrorBody } from './http/error-body.ts';
@@ -101,8 +101,8 @@ export function createHttpServer(options: HttpServerOptions): Server {
       const sentence = 'Too many requests from this address are in progress.';
       return refuse(request, response, 429, sentence, { 'retry-after': '1' });
     }
-    watchAnswer(response, () => {
-      // Several answers may wait for one connection.
+    watchResponse(response, () => {
+      // Several responses may wait for one connection.
       if (!request.socket.destroyed) countRefusal('unread_answers');
       request.socket.destroy();
     });

@@ -46,7 +46,7 @@ export function answerClientErrors(server: Server, format: ErrorFormat): ClientE
     const lastComplete = responses.findLast((response) => response !== broken && !response.closed);
     // A second response to a request would be taken as the response to the next one.
     const close = () =>
-      respondAndClose(socket, broken?.headersSent ? undefined : errorAnswer(status, sentence, format));
+      respondAndClose(socket, broken?.headersSent ? undefined : errorResponse(status, sentence, format));
     if (lastComplete) lastComplete.once('close', close);
     else close();
   }
@@ -84,7 +84,7 @@ export function answerClientErrors(server: Server, format: ErrorFormat): ClientE
 
 function ignore(): void {}
 
-function errorAnswer(status: string, sentence: string, { json: jsonOf, headers }: ErrorFormat): string {
+function errorResponse(status: string, sentence: string, { json: jsonOf, headers }: ErrorFormat): string {
   const json = JSON.stringify(jsonOf(sentence));
   return [
     `HTTP/1.1 ${status}`,

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { watchAnswer } from './unread-answers.ts';
+import { watchResponse } from './unread-responses.ts';
 
 /** How long a client may leave an answer unread, in ms. */
 export const UNREAD_MS = 60_000;
@@ -38,7 +38,7 @@ export function limitPipelining(server: Server): void {
       return;
     }
     inProgress.set(socket, count + 1);
-    watchAnswer(response, () => socket.destroy());
+    watchResponse(response, () => socket.destroy());
     response.once('close', () => inProgress.set(socket, (inProgress.get(socket) ?? 1) - 1));
     for (const handle of handlers) handle.call(server, request, response);
   });

@@ -1,7 +1,7 @@
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import { UNREAD_MS } from '../../common/runtime/http-limits.ts';
 import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
-import { watchAnswer } from '../../common/runtime/unread-answers.ts';
+import { watchResponse } from '../../common/runtime/unread-responses.ts';
 
 /** Limits for the calls on all HTTP/2 connections of a server. */
 export interface StreamLimits {
@@ -79,7 +79,7 @@ export function limitStreams(server: Http2Server, { max, unreadMs }: StreamLimit
     stream.once('finish', () => {
       if (!stream.readableEnded) setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), UNENDED_MS).unref();
     });
-    watchAnswer(stream, () => stream.destroy());
+    watchResponse(stream, () => stream.destroy());
     stream.setTimeout(unreadMs);
     stream.on('timeout', () => {
       if (stream.writableLength > 0 || stream.writableEnded) stream.destroy();

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { KEEP_ALIVE_MS } from '../../../common/runtime/http-limits.ts';
-import { watchAnswer } from '../../../common/runtime/unread-answers.ts';
+import { watchResponse } from '../../../common/runtime/unread-responses.ts';
 import type { CountRefusal } from '../../http/refusal-metrics.ts';
 import { Connection, type LaneContext } from './connection.ts';
 import { headReader } from './read-head.ts';
@@ -44,7 +44,7 @@ export function openFastLane(
     takeOver: (socket) => void Reflect.apply(nodeHandler as (socket: Socket) => void, server, [socket]),
     released: (socket) => void connections.delete(socket),
     watchUnread: (socket) =>
-      watchAnswer(socket, () => {
+      watchResponse(socket, () => {
         if (!socket.destroyed) countRefusal('unread_answers');
         socket.destroy();
       }),

@@ -8,7 +8,7 @@ import {
 import { type AddressInfo, connect, type Server } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { limitUnreadAnswers } from './unread-answers.ts';
+import { limitUnreadResponses } from './unread-responses.ts';
 
 const MIB = 1024 * 1024;
 const HOST = '127.0.0.1';
@@ -19,13 +19,13 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A server of answers of 1 MiB. `unread`: how much of them clients have not read. */
+/** A server of responses of 1 MiB. `unread`: how much of them clients have not read. */
 async function serveStreams(limits: { maxBytes: number; checkMs: number }) {
-  const watchAnswer = limitUnreadAnswers(limits);
+  const watchResponse = limitUnreadResponses(limits);
   const streams = new Set<{ readonly writableLength: number }>();
   const server = createHttp2Server();
   server.on('stream', (stream: ServerHttp2Stream) => {
-    watchAnswer(stream, () => stream.destroy());
+    watchResponse(stream, () => stream.destroy());
     streams.add(stream);
     stream.on('error', () => undefined).on('close', () => streams.delete(stream));
     stream.respond();
@@ -34,7 +34,7 @@ async function serveStreams(limits: { maxBytes: number; checkMs: number }) {
   const port = await portOf(server);
   return {
     unread: () => [...streams].reduce((sum, { writableLength }) => sum + writableLength, 0),
-    /** `initialWindowSize`: how much of an answer may be sent before the client reads, in bytes. */
+    /** `initialWindowSize`: how much of a response may be sent before the client reads, in bytes. */
     connect(initialWindowSize: number): ClientHttp2Session {
       const session = connectHttp2(`http://${HOST}:${port}`, { settings: { initialWindowSize } });
       onTestFinished(() => session.destroy());
@@ -43,7 +43,7 @@ async function serveStreams(limits: { maxBytes: number; checkMs: number }) {
   };
 }
 
-/** Requests an answer; resolves with how much of it arrived. */
+/** Requests a response; resolves with how much of it arrived. */
 function bytesOf(session: ClientHttp2Session): Promise<number> {
   return new Promise((resolve) => {
     let bytes = 0;
@@ -73,7 +73,7 @@ test('closes streams whose clients do not read, the oldest first, until the othe
   for (let n = 0; n < 10; n++) expect(await bytesOf(reader)).toBe(MIB);
 });
 
-test('beyond twice the limit, closes answers that a check finds for the first time, too', async () => {
+test('beyond twice the limit, closes responses that a check finds for the first time, too', async () => {
   const served = await serveStreams({ maxBytes: 2 * MIB, checkMs: 1_000 });
   const session = served.connect(0);
   let closed = 0;
@@ -82,9 +82,9 @@ test('beyond twice the limit, closes answers that a check finds for the first ti
 });
 
 test('closes HTTP/1.1 connections whose clients do not read, with what they pipelined', async () => {
-  const watchAnswer = limitUnreadAnswers({ maxBytes: 16 * MIB, checkMs: 20 });
+  const watchResponse = limitUnreadResponses({ maxBytes: 16 * MIB, checkMs: 20 });
   const server = createServer((request, response) => {
-    watchAnswer(response, () => request.socket.destroy());
+    watchResponse(response, () => request.socket.destroy());
     response.end(Buffer.alloc(8 * MIB));
   });
   const socket = connect(await portOf(server), HOST).pause();
