@@ -50,7 +50,7 @@ const renew = promptStatement(
 );
 
 /** For an account that could not be cleared: it is due when the lease would have ended. Index: accounts_pkey. */
-const giveBack = statement(
+const endLease = statement(
   'accounts_end_lease',
   'update accounts set clearing_until = null, clearing_by = null where id = $1 and clearing_by = $2',
 );
@@ -90,7 +90,7 @@ export function createAccountCleanup(
     try {
       for (const step of [...stop, ...(delete_data ? erase : [])]) await step(id);
     } catch (error) {
-      await run(pool, giveBack, [id, clearing_by]).catch(() => undefined);
+      await run(pool, endLease, [id, clearing_by]).catch(() => undefined);
       throw error;
     } finally {
       clearInterval(renewing);
