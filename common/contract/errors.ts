@@ -160,7 +160,10 @@ function retryAfter(reason: Reason, { retry_after: stated }: Readonly<Record<str
   return rpc === Code.Unavailable || rpc === Code.Aborted ? RETRY_S : undefined;
 }
 
-/** Extracts what `failure` was created from out of a received error. Any other error is INTERNAL. */
+/**
+ * Reads reason, sentence and details of an error that `failure` created, here or at the other end. Any other error is
+ * INTERNAL.
+ */
 export function readFailure(error: unknown): {
   reason: Reason;
   message: string;

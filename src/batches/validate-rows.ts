@@ -24,7 +24,7 @@ export interface ValidatedRow {
   readonly input: BatchRowInput;
   /** As it was sent, but with NUL replaced, like `tags`. */
   readonly folder: string | null;
-  /** As `readTags` leaves them; of a row with too many the first ones as they were sent. */
+  /** Without repeated ones (`readTags`); of a row with too many, the first `MAX_TAG_REFERENCES` that were sent. */
   readonly tags: readonly string[];
   /** UUID of the code to create; null if the row fails. */
   readonly codeId: string | null;

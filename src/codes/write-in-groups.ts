@@ -30,7 +30,10 @@ const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false }
 /** The columns of the calls of a group, whose writes have `columns`. */
 const callColumns = (columns: readonly Column[]) => [...columns, COMMIT_BY];
 
-/** The calls of a group as a query, whose first parameters they are, with `time_left`, in ms. `columns`: of their writes. */
+/**
+ * A query that returns the calls of a group, with `time_left`, in ms. Its first parameters are arrays of the columns of the
+ * calls: `columns`, those of their writes, and `commit_by`.
+ */
 export const ASKED = (columns: readonly Column[]) => `
   select *, commit_by - ${CLOCK_MS} as time_left
   from unnest(${arrayParameters(callColumns(columns))}) as calls (${listed(callColumns(columns))})`;

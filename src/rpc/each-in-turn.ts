@@ -1,4 +1,4 @@
-/** Passes on the messages of a stream; each is made in a turn of its own, which ends before the message is sent. */
+/** Forwards the messages of a stream. A slot of the queue is taken for producing each one, and not for sending it. */
 export async function* eachInTurn<Message>(
   messages: AsyncIterable<Message>,
   inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>,

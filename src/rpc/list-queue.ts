@@ -23,7 +23,7 @@ export function limitLists(): Interceptor {
   return (next) => (request) => {
     if (!returnsList(request.method)) return next(request);
     const caller = fairnessKey(request.contextValues.get(callerKey), request.method.name);
-    /** Resolves with the work; its turn lasts until the servers have serialized the result, in the same iteration. */
+    /** Does the work in a slot of the queue, released one iteration later: by then the server has serialized the result. */
     const inTurn = <Result>(work: () => Promise<Result>) =>
       new Promise<Result>((resolve, reject) => {
         queue(caller, request.signal, async () => {

@@ -115,8 +115,8 @@ function sync(path: string): void {
 }
 
 /**
- * Removes the oldest of the segments in `names` until one may stay, and returns how many were removed before their time.
- * There may be 60,000 for each worker, so those after it are not examined.
+ * Removes the oldest segments in `names`, up to the first one that may stay, and returns how many were removed before they
+ * expired. Those after that one are not examined: there may be 60,000 for each worker.
  */
 function removeOutdated(folder: string, names: string[], before: number): number {
   let early = 0;

@@ -101,7 +101,7 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
       // The log may have taken all scans that waited, which says nothing about the disk.
       else if (written === 0 && failing !== undefined) probe(folder);
     } catch (error) {
-      // Written again at each attempt, the first ones would take whatever room the disk gets, and the last ones none.
+      // Frames already written are dropped, or each attempt would write the first ones again and never reach the last.
       if (written > 0) held.drop(written);
       failed(error);
       return false;

@@ -10,7 +10,7 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Maximum length of a key, of which longer ones lose the rest: kafkajs would block the process for minutes at 1 MB. */
+/** Maximum length of a key. Longer ones are truncated: with one of 1 MB kafkajs blocks the process for minutes. */
 const MAX_KEY = 1_000;
 
 /** Publishes records of scans that cannot be decoded as dead letters. */
