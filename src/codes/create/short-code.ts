@@ -1,9 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { failure } from '../../../common/contract/errors.ts';
-
-/** Digits and letters, without those that are easily confused in print: 0 O 1 I l. */
-const ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
-const LENGTH = 7;
+import { SHORT_CODE_ALPHABET, SHORT_CODE_LENGTH } from '../../../common/contract/short-code.ts';
 
 /** Maximum attempts to find a free short code before the call fails. */
 export const SHORT_CODE_ATTEMPTS = 5;
@@ -26,10 +23,10 @@ function randomByte(): number {
 /** Generates 7 characters with a cryptographic generator: 57⁷, about 2·10¹², equally likely values. */
 export function newShortCode(): string {
   let code = '';
-  while (code.length < LENGTH) {
+  while (code.length < SHORT_CODE_LENGTH) {
     const byte = randomByte();
     // Bytes beyond the last whole multiple are discarded; otherwise the first characters would be more frequent.
-    if (byte < 4 * ALPHABET.length) code += ALPHABET[byte % ALPHABET.length];
+    if (byte < 4 * SHORT_CODE_ALPHABET.length) code += SHORT_CODE_ALPHABET[byte % SHORT_CODE_ALPHABET.length];
   }
   return code;
 }
