@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { PlanName } from '../../common/contract/names.ts';
+import { BURST_LIMIT } from './plans.ts';
 
 /** An account. What is null comes from the plan. */
 export const AccountEntity = defineEntity({
@@ -62,8 +63,8 @@ export const MeterEntity = defineEntity({
     accountId: accountOfRow('meters').primary(),
     month: p.date().defaultRaw(`date_trunc('month'::text, (now() AT TIME ZONE 'utc'::text))`),
     used: p.bigint('number').defaultRaw('0'),
-    /** A ring of the last 120 admissions in ms since 1970; `turn` is the place of the oldest. */
-    admissions: p.array().columnType('bigint[]').defaultRaw('array_fill((0)::bigint, ARRAY[120])'),
+    /** A ring of the last `BURST_LIMIT` admissions in ms since 1970; `turn` is the place of the oldest. */
+    admissions: p.array().columnType('bigint[]').defaultRaw(`array_fill((0)::bigint, ARRAY[${BURST_LIMIT}])`),
     turn: p.smallint().default(1),
   },
 });

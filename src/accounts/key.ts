@@ -3,6 +3,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { newUuid } from '../../common/contract/ids.ts';
 import { hashApiKey, newApiKey } from '../access/api-key.ts';
 import { ApiKeyEntity, MeterEntity } from '../access/entities.ts';
+import { BURST_LIMIT } from '../access/plans.ts';
 
 /**
  * Issues a new API key for an account. The key is only returned, never stored; its hash replaces that of the old key, which
@@ -13,7 +14,7 @@ export async function replaceKey(em: EntityManager, accountId: string): Promise<
   const key = newApiKey();
   const createdAt = raw('now()');
   await em.upsert(ApiKeyEntity, { accountId, id: newUuid(), hash: hashApiKey(key), createdAt });
-  const admissions = raw('array_fill(0::bigint, array[120])');
+  const admissions = raw(`array_fill(0::bigint, array[${BURST_LIMIT}])`);
   await em.nativeUpdate(MeterEntity, { accountId }, { admissions, turn: 1 });
   return key;
 }
