@@ -1,8 +1,6 @@
 import { type Cursors, positionAfter } from './cursors.ts';
+import { MAX_UUID } from './ids.ts';
 import { clamp, type Range } from './ranges.ts';
-
-/** The greatest UUID, greater than any UUIDv7. */
-const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** The effective limit and offset of a request: values out of range are clamped. */
 export function pageOf(
@@ -53,7 +51,7 @@ export function pageById(
   const { limit, offset } = pageOf(requested, sizes);
   const after = positionAfter(cursors, list, requested.cursor);
   return {
-    before: after ?? AFTER_ALL_IDS,
+    before: after ?? MAX_UUID,
     limit: limit + 1,
     offset: after === null ? offset : 0,
     end: (read) => endPage(read, limit, [cursors, list], ({ id }) => id),
