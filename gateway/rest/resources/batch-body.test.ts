@@ -2,7 +2,8 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { CreateBatchRequestSchema } from '../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { Refusal } from '../refusal.ts';
-import { parseBatch, readBatch } from './batch-body.ts';
+import { readBatch } from './batch-body.ts';
+import { parseBatch } from './parse-batch.ts';
 
 const BY = { account: 'acct_1', signal: undefined };
 
