@@ -28,6 +28,10 @@ export const MAX_TAG_REFERENCES = 5_000;
 export const tooManyTags = (field: string) => `${field}: a code can have at most ${MAX_TAGS} tags.`;
 export const TOO_MANY_TAGS = tooManyTags('tags');
 
+/** The message for a batch of so many rows. */
+export const tooManyRows = (rows: number) =>
+  `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${rows}; split it.`;
+
 /**
  * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100 codes
  * fits a message of 8 MiB, and every record of the log is far below Kafka's default limit of 1 MiB. Source: docs/targets.md,

@@ -1,4 +1,5 @@
 import { TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
+import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import type { ErrorBody } from '../../http/error-body.ts';
 import type { Schema } from './openapi-types.ts';
 
@@ -118,7 +119,7 @@ export const ERROR_EXAMPLES = {
       error: 'The body may have at most 3500000 bytes.',
     }),
     too_many_rows: error('The batch has more than 25,000 rows.', 'Split it into sequential batches.', {
-      error: 'A batch may have at most 25000 rows, this one has 25001; split it.',
+      error: tooManyRows(MAX_BATCH_ROWS + 1),
     }),
   },
   429: {
