@@ -18,6 +18,7 @@ import {
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
+import { nulProblem } from '../db/storable.ts';
 
 /** What analytics distinguish, in lower case. */
 const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([
@@ -78,25 +79,20 @@ function publishedBytes(policy: Policy): number {
   return Math.max(inEvent, toBinary(PolicySchema, mapTargets(policy, location)).length);
 }
 
+/** The constraints of the message exclude NUL in all other texts. */
 function problemOf({ rules, parameters }: Policy): string | undefined {
-  if (Object.entries(parameters).flat().some(hasNul)) return `policy.parameters: ${NO_NUL}`;
+  const inParameters = nulProblem({ 'policy.parameters': Object.entries(parameters).flat().join('') });
+  if (inParameters !== undefined) return inParameters;
   for (const [index, { name, when, outcome }] of rules.entries()) {
     const path = `policy.rules[${index}]`;
     const problem =
-      (hasNul(name) ? `${path}.name: ${NO_NUL}` : undefined) ??
+      nulProblem({ [`${path}.name`]: name }) ??
       (when && problemOfConditions(`${path}.when`, when)) ??
       (outcome?.kind.case === 'split' ? problemOfSplit(`${path}.outcome.split`, outcome.kind.value) : undefined);
     if (problem !== undefined) return problem;
   }
   return undefined;
 }
-
-/** Postgres can't store NUL; the constraints of all other texts exclude it. */
-function hasNul(text: string): boolean {
-  return text.includes('\0');
-}
-
-const NO_NUL = 'must not contain the NUL character.';
 
 /** Source: the IANA time zone database, "Timezone identifiers". */
 const TIME_ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]*$/;
@@ -134,7 +130,8 @@ function problemOfWeekly(path: string, weekly: Weekly): string | undefined {
 
 function problemOfSplit(path: string, { variants }: Split): string | undefined {
   const labels = variants.map(({ label }) => label);
-  if (labels.some(hasNul)) return `${path}.variants: ${NO_NUL}`;
+  const problem = nulProblem({ [`${path}.variants`]: labels.join('') });
+  if (problem !== undefined) return problem;
   const repeated = labels.find((label, index) => labels.indexOf(label) !== index);
   return repeated === undefined ? undefined : `${path}.variants: the label ${repeated} is used twice.`;
 }

@@ -11,6 +11,7 @@ import {
   type ListCodesResponse,
   ListCodesResponseSchema,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { expectStorable } from '../../db/storable.ts';
 import { isUnfiled } from '../../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../../taxonomy/resolve.ts';
 import { codeByShortCode } from '../code-lookups.ts';
@@ -183,8 +184,8 @@ async function searchFilter(
   search: string,
 ): Promise<{ text: string | null; codeId: string | null }> {
   const text = search.trim();
-  // Postgres rejects it even in a parameter.
-  if (text.includes('\0')) throw failure('INVALID_FIELD', 'search: must not contain the NUL character.');
+  // Postgres rejects NUL even in a parameter.
+  expectStorable({ search: text });
   if (text === '') return { text: null, codeId: null };
   const codeId = decodeId('qr', text) ?? (await codeByShortCode(pool, accountId, text));
   return codeId === undefined ? { text, codeId: null } : { text: null, codeId };

@@ -7,6 +7,7 @@ import { SetTargetRequestSchema, type TargetRowInput } from '../../../proto/gen/
 import { violationSentence } from '../../calls/validator.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import { readTargets } from '../../codes/fields/target-url.ts';
+import { nulProblem } from '../../db/storable.ts';
 import { readPolicies } from '../policies.ts';
 import type { REFERENCES } from './entities.ts';
 
@@ -107,7 +108,8 @@ function referenceOf({ code }: TargetRowInput): Reference | undefined {
 function formProblem(input: TargetRowInput): string | undefined {
   const reference = referenceOf(input);
   if (!reference) return 'Name the code by id, short_code or external_ref.';
-  if (reference.text.includes('\0')) return `${reference.kind}: must not contain the NUL character.`;
+  const problem = nulProblem({ [reference.kind]: reference.text });
+  if (problem !== undefined) return problem;
   const { targetUrl, policy } = input;
   if (targetUrl === undefined && policy === undefined) return 'Name at least one of target_url and policy.';
   if (policy === undefined) return undefined;
