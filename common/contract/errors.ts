@@ -107,6 +107,9 @@ const ABOUT_FIELD = /^([\w.]+(?:\[[^\]]*\][\w.]*)*): (.+)$/s;
 /** What the callers of a core are told while Postgres is unavailable, and those of a gateway while every core is. */
 export const TEMPORARILY_UNAVAILABLE = 'The service is temporarily unavailable; try again.';
 
+/** What callers are told of any error that the catalogue does not have. */
+export const INTERNAL_ERROR = 'Something went wrong on our side; it has been logged.';
+
 /**
  * The longest sentence, in characters. Over gRPC an error is in trailers, percent-encoded and twice in its details. By
  * default clients accept 8 KiB of them, and nghttp2 closes a connection with all its calls if they exceed 64 KiB.
@@ -175,7 +178,7 @@ export function readFailure(error: unknown): {
       return { reason: info.reason, message: error.rawMessage, details: info.metadata };
     }
   }
-  return { reason: 'INTERNAL', message: 'Something went wrong on our side; it has been logged.', details: {} };
+  return { reason: 'INTERNAL', message: INTERNAL_ERROR, details: {} };
 }
 
 /** Whether the catalogue has this reason. */

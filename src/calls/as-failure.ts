@@ -2,7 +2,7 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { ViolationsSchema } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { Code, ConnectError, type StreamRequest, type UnaryRequest } from '@connectrpc/connect';
-import { failure, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
+import { failure, INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE } from '../../common/contract/errors.ts';
 import { kafkaProblem } from '../../common/log/kafka-refusals.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
@@ -87,7 +87,7 @@ function fieldWithNul(schema: DescMessage, message: Message): string | undefined
 }
 
 function internal(cause: unknown): ConnectError {
-  return failure('INTERNAL', 'Something went wrong on our side; it has been logged.', {}, cause);
+  return failure('INTERNAL', INTERNAL_ERROR, {}, cause);
 }
 
 /** The first violated rule as a sentence that names its field. */

@@ -1,4 +1,4 @@
-import { TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
+import { INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import type { ErrorBody } from '../../http/error-body.ts';
 import type { Schema } from './openapi-types.ts';
@@ -155,7 +155,7 @@ export const ERROR_EXAMPLES = {
   },
   500: {
     internal: error('An error of the service.', 'Report the `X-Request-Id` of the response.', {
-      error: 'Something went wrong on our side; it has been logged.',
+      error: INTERNAL_ERROR,
     }),
   },
   503: {
