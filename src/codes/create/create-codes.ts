@@ -1,6 +1,5 @@
 import { DatabaseError, type PoolClient } from 'pg';
 import type { DesignJson } from '../../../common/contract/code-json.ts';
-import { failure } from '../../../common/contract/errors.ts';
 import { MAX_TAGS, TOO_MANY_TAGS } from '../../../common/contract/limits.ts';
 import { first, run, statement } from '../../../common/postgres/sql.ts';
 import type { Account } from '../../access/caller.ts';
@@ -9,7 +8,7 @@ import { labelsOf, resolveLabels } from '../../taxonomy/resolve.ts';
 import { announceAll } from '../announce.ts';
 import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from '../code-row.ts';
 import { codeLimitReached } from './create-code.ts';
-import { newShortCode, SHORT_CODE_ATTEMPTS } from './short-code.ts';
+import { newShortCode, SHORT_CODE_ATTEMPTS, shortCodeNotAllocated } from './short-code.ts';
 
 /** A validated dynamic code to create in a batch. */
 export interface BatchCode {
@@ -161,5 +160,5 @@ async function insertChecked(tx: PoolClient, rows: readonly CodeRow[]): Promise<
     remaining = remaining.filter(({ id }) => !insertedIds.has(id));
     for (const row of remaining) row.short_code = newShortCode();
   }
-  if (remaining.length > 0) throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
+  if (remaining.length > 0) throw shortCodeNotAllocated();
 }

@@ -42,5 +42,10 @@ export async function withNewShortCode<Result>(
     const inserted = await insert(newShortCode());
     if (inserted !== undefined) return inserted;
   }
-  throw failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
+  throw shortCodeNotAllocated();
+}
+
+/** The failure of a call for which no free short code was found in `SHORT_CODE_ATTEMPTS`. */
+export function shortCodeNotAllocated() {
+  return failure('SHORT_CODE_NOT_ALLOCATED', 'No free short code was found; try again.');
 }
