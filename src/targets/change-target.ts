@@ -10,6 +10,7 @@ import { CHANGED, type CodeRow, codeFrom } from '../codes/code-row.ts';
 import { findCode } from '../codes/find-code.ts';
 import { addTargetVersion, type ChangeOfTarget, type StoredTarget } from '../codes/target-versions.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';
+import { CODE_PROBLEMS } from './changes/find-codes.ts';
 
 /** Index: codes_pkey. */
 const update = statement(
@@ -20,7 +21,7 @@ const update = statement(
 
 /** Fails with NO_TARGET for codes of other types. */
 export function expectDynamic({ type }: CodeRow): void {
-  if (type !== 'dynamic') throw failure('NO_TARGET', 'Only dynamic codes have a target.');
+  if (type !== 'dynamic') throw failure('NO_TARGET', CODE_PROBLEMS.notDynamic);
 }
 
 /** Fails with TARGET_CHANGED if the code's target is not in the expected version; undefined expects none. */
