@@ -22,6 +22,13 @@ export function answerAlive(response: ServerResponse): void {
   send(response, 200, { status: 'alive' });
 }
 
+/** Why a running gateway is not ready, as a clause; undefined if it is. `failing`: the code of the disk's error. */
+export function problemOf(found: { readonly failing: string | undefined; readonly isTableComplete: boolean }) {
+  if (found.failing !== undefined) return `scans can't be written to disk: ${found.failing}`;
+  if (found.isTableComplete) return undefined;
+  return 'the topic of routes has not been read to its end yet: custom domains may be missing';
+}
+
 /**
  * `GET /readyz`: 200 while scans can be answered and recorded. 503 until the table has contained the whole topic for the first
  * time, while the disk can't be written, and from the moment that the gateway is asked to stop. `degraded` lists problems
@@ -35,11 +42,9 @@ export function readiness({ spool, table, core, state, isStopping }: Parts): (re
     const isCoreUp = await coreResponds();
     const { carrier, workers } = state();
     const failing = spool.status().failing ?? workers.find((worker) => worker.spool.failing)?.spool.failing;
-    const problem = [
-      failing === undefined ? [] : `scans can't be written to disk: ${failing}`,
-      isStopping() ? 'the gateway is stopping' : [],
-      table.isComplete() ? [] : 'the topic of routes has not been read to its end yet: custom domains may be missing',
-    ].flat()[0];
+    const problem = isStopping()
+      ? 'the gateway is stopping'
+      : problemOf({ failing, isTableComplete: table.isComplete() });
     const { complete, lastAppliedAt, applied, changeLatencyMs } = carrier?.routes ?? {};
     send(response, problem === undefined ? 200 : 503, {
       status: problem ?? 'ready',

@@ -11,6 +11,7 @@ import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
 import { GATEWAY_VARIABLES, type GatewayConfig } from './config.ts';
+import { problemOf } from './health.ts';
 import { measureProcesses } from './metrics.ts';
 import { collectMetrics } from './process/collect-metrics.ts';
 import { lockDataDir } from './process/data-dir-lock.ts';
@@ -70,11 +71,12 @@ async function main(config: GatewayConfig): Promise<void> {
       async unready() {
         if (!isReady) return 'The gateway is starting or stopping.';
         if (!workers?.areServing()) return 'Not all workers are running.';
-        if (workers.statuses().some(({ isTableComplete }) => !isTableComplete)) {
-          return 'The topic of routes has not been read to its end yet: custom domains may be missing.';
-        }
-        const failing = workers.statuses().find(({ spool }) => spool.failing !== undefined)?.spool.failing;
-        return failing && `Scans can't be written to disk: ${failing}.`;
+        const statuses = workers.statuses();
+        const problem = problemOf({
+          failing: statuses.find(({ spool }) => spool.failing !== undefined)?.spool.failing,
+          isTableComplete: statuses.every(({ isTableComplete }) => isTableComplete),
+        });
+        return problem && `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`;
       },
       logger,
     }),
