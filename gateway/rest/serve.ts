@@ -9,6 +9,7 @@ import type { Attempt } from './authentication-attempts.ts';
 import { fingerprint } from './body/fingerprint.ts';
 import { IncomingBody } from './body/incoming-body.ts';
 import { type Receiving, receiveBody } from './body/receive-body.ts';
+import { MAX_BODY_BYTES } from './body/request-limits.ts';
 import { callAuthorization, callMetadata } from './call-metadata.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 import type { Endpoint, EndpointResponse } from './endpoint.ts';
@@ -20,7 +21,7 @@ import { Refusal, refuse } from './refusal.ts';
 const CALLER_DISCONNECTED = 499;
 
 /** A body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */
-const IGNORED_BODY = { maxBytes: 1024 * 1024, bytesBeforeAuthentication: 0, read: async () => undefined };
+const IGNORED_BODY = { maxBytes: MAX_BODY_BYTES, bytesBeforeAuthentication: 0, read: async () => undefined };
 
 /** What serving any endpoint needs. */
 export interface Serving extends Receiving {

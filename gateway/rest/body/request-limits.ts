@@ -10,6 +10,16 @@ export interface RequestLimits extends MemoryLimits {
 
 const MIB = 1024 * 1024;
 
+/** The maximum size of a body, in bytes. Source: docs/contract.md, "Bodies and envelopes". */
+export const MAX_BODY_BYTES = MIB;
+
+/** The same for a batch. Source: docs/contract.md, "Batches". */
+export const MAX_BATCH_BODY_BYTES = 3_500_000;
+
+/** Both as text. */
+export const MAX_BODY = `${MAX_BODY_BYTES / MIB} MiB`;
+export const MAX_BATCH_BODY = `${MAX_BATCH_BODY_BYTES.toLocaleString('en')} bytes`;
+
 /**
  * 30 s allow a body of 3,500,000 bytes at 1 Mbit/s. One account may use half of the memory, enough for nine bodies of that
  * size, so that it can't starve the others.

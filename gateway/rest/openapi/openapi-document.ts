@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_BATCH_BODY, MAX_BODY } from '../body/request-limits.ts';
 import { type Endpoint, SECTIONS } from '../endpoint.ts';
 import { batchExample } from '../resources/batch-schema.ts';
 import { codeExample } from '../resources/code-schema.ts';
@@ -35,7 +36,7 @@ const DESCRIPTION = `${SUMMARY}
 Every request carries \`Authorization: Bearer sk_live_…\`. A key may make 120 requests in any 60 seconds, and as many per
 month as its plan allows. \`X-RateLimit-*\` describe the monthly quota.
 
-A body of more than 1 MiB is a 413 on every endpoint, also where none is expected; a batch may have 3,500,000 bytes.
+A body of more than ${MAX_BODY} is a 413 on every endpoint, also where none is expected; a batch may have ${MAX_BATCH_BODY}.
 
 An \`Idempotency-Key\` makes the creation of codes and batches safe to retry for 24 hours. Scans do not use this API: a
 printed code resolves even if the API is unavailable.`;

@@ -1,6 +1,7 @@
 import { INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import type { ErrorBody } from '../../http/error-body.ts';
+import { MAX_BATCH_BODY, MAX_BATCH_BODY_BYTES, MAX_BODY, MAX_BODY_BYTES } from '../body/request-limits.ts';
 import type { Schema } from './openapi-types.ts';
 
 /** The headers of the monthly quota. */
@@ -112,11 +113,11 @@ export const ERROR_EXAMPLES = {
     }),
   },
   413: {
-    too_large: error('The body is larger than 1 MiB.', 'A valid code is far smaller: check what you send.', {
-      error: 'The body may have at most 1048576 bytes.',
+    too_large: error(`The body is larger than ${MAX_BODY}.`, 'A valid code is far smaller: check what you send.', {
+      error: `The body may have at most ${MAX_BODY_BYTES} bytes.`,
     }),
-    batch_too_large: error('The body is larger than 3,500,000 bytes.', 'Split it into sequential batches.', {
-      error: 'The body may have at most 3500000 bytes.',
+    batch_too_large: error(`The body is larger than ${MAX_BATCH_BODY}.`, 'Split it into sequential batches.', {
+      error: `The body may have at most ${MAX_BATCH_BODY_BYTES} bytes.`,
     }),
     too_many_rows: error('The batch has more than 25,000 rows.', 'Split it into sequential batches.', {
       error: tooManyRows(MAX_BATCH_ROWS + 1),

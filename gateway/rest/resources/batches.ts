@@ -11,13 +11,12 @@ import {
   CreateBatchRequestSchema,
 } from '../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
+import { MAX_BATCH_BODY_BYTES } from '../body/request-limits.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { integer, oneOf } from '../query.ts';
 import { readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { count, envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
-
-const MAX_BYTES = 3_500_000;
 
 /** Creating may take the core's whole synchronous window (about 20 s), and some time before and after it. */
 const CREATE_TIMEOUT_MS = 60_000;
@@ -86,7 +85,7 @@ export function batches(core: CoreClients): Endpoint[] {
           ],
           design: { foregroundColor: '#123456' },
         },
-        maxBytes: MAX_BYTES,
+        maxBytes: MAX_BATCH_BODY_BYTES,
         // Rows with wrong types take 1 to 2 ms per KiB, which must not be spent on unauthenticated callers.
         bytesBeforeAuthentication: 0,
         read: readBatch,

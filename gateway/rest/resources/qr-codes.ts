@@ -12,14 +12,13 @@ import {
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
 import { bodyReader } from '../body/check-body.ts';
+import { MAX_BODY_BYTES } from '../body/request-limits.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { allOf, integer, text } from '../query.ts';
 import { Refusal } from '../refusal.ts';
 import { codeExample, codeSchema, createBody, updateBody } from './code-schema.ts';
 import { distinctTags } from './fields.ts';
 import { count, envelope, limitParameter, offsetParameter } from './page.ts';
-
-const MAX_BYTES = 1024 * 1024;
 
 /** Enough for every valid code. Rejecting an invalid body of this size takes 0.1 to 0.3 ms. */
 const BYTES_BEFORE_AUTHENTICATION = 16 * 1024;
@@ -147,7 +146,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
           folder: 'Berlin',
           tags: ['menu', 'summer'],
         },
-        maxBytes: MAX_BYTES,
+        maxBytes: MAX_BODY_BYTES,
         bytesBeforeAuthentication: BYTES_BEFORE_AUTHENTICATION,
       },
       idempotent: true,
@@ -220,7 +219,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         schema: updateBody,
         read: readUpdate,
         example: { target_url: 'https://example.com/winter-menu' },
-        maxBytes: MAX_BYTES,
+        maxBytes: MAX_BODY_BYTES,
         bytesBeforeAuthentication: BYTES_BEFORE_AUTHENTICATION,
       },
       success: { 200: 'The changed code.' },
