@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { namesOf, ROLE_BY_NAME } from '../../../common/contract/names.ts';
 import { policyJsonSchema } from '../../../common/targets/policy-json.ts';
 import { batchExample, batchSchema } from '../resources/batch-schema.ts';
 import { codeExample, codeSchema } from '../resources/code-schema.ts';
@@ -22,7 +23,7 @@ const member = z
   .object({
     id: z.string().meta({ description: '`mbr_…`.' }),
     email: z.string(),
-    role: z.enum(['owner', 'admin', 'editor', 'viewer']),
+    role: z.enum(namesOf(ROLE_BY_NAME)),
     created_at: z.string().meta({ format: 'date-time', description: 'When the member was added.' }),
   })
   .meta({ id: 'MemberData', description: 'A member of a team.' });

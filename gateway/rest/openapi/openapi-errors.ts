@@ -1,4 +1,4 @@
-import { INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
+import { INTERNAL_ERROR, REASONS, TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
 import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import type { ErrorBody } from '../../http/error-body.ts';
 import { MAX_BATCH_BODY, MAX_BATCH_BODY_BYTES, MAX_BODY, MAX_BODY_BYTES } from '../body/request-limits.ts';
@@ -223,7 +223,7 @@ export const errorSchema: Schema = {
     error: { type: 'string', description: 'One sentence that a person can act on.' },
     code: {
       type: 'string',
-      enum: ['business_plan_required', 'qr_limit_reached', 'batch_limit_exceeded'],
+      enum: Object.values(REASONS).flatMap((reason) => ('code' in reason ? reason.code : [])),
       description: 'On some 403s.',
     },
     limit: { type: 'integer', description: 'With `qr_limit_reached`: codes allowed.' },

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { COLOUR } from '../../../common/codes/colour.ts';
+import type { BatchJson } from '../../../common/contract/batch-json.ts';
 import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
+import { namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
 import { CAMPAIGN_TYPE, designSchema, FOLDER, NAME, TAGS, TARGET_URL } from './code-schema.ts';
 import { nullableText, nullableTexts, optionalText, requiredText } from './fields.ts';
 import { count } from './page.ts';
@@ -89,13 +91,13 @@ export const batchSchema = z
     created_at: z.string().meta({ format: 'date-time' }),
     completed_at: z.string().nullable().meta({ format: 'date-time', description: 'Null until completed.' }),
   })
-  .meta({ id: 'Batch', description: 'A batch of codes.' });
+  .meta({ id: 'Batch', description: 'A batch of codes.' }) satisfies z.ZodType<BatchJson>;
 
 /** A row of a batch in responses. */
 export const rowSchema = z
   .object({
     index: count('Its index in the request, from 0.'),
-    status: z.enum(['pending', 'created', 'failed', 'skipped']),
+    status: z.enum(namesOf(ROW_STATUS_BY_NAME)),
     target_url: z.string().nullable().meta({ description: 'As it was sent.' }),
     name: z.string().nullable().meta({ description: 'As it was sent.' }),
     external_ref: z.string().nullable().meta({ description: 'As it was sent.' }),

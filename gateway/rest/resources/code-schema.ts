@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CodeJson, DesignJson } from '../../../common/contract/code-json.ts';
 import { MAX_TAGS } from '../../../common/contract/limits.ts';
+import { CODE_TYPE_BY_NAME, namesOf } from '../../../common/contract/names.ts';
 import { nullableText, nullableTexts, optionalFlag, optionalText, optionalTexts, requiredText } from './fields.ts';
 import { count } from './page.ts';
 
@@ -16,7 +17,7 @@ export const designSchema = z
 export const codeSchema = z
   .object({
     id: z.string().meta({ description: 'The identifier used in paths: `qr_…`.' }),
-    type: z.enum(['dynamic', 'static', 'landing_page']).meta({ description: 'Only a dynamic code has a target.' }),
+    type: z.enum(namesOf(CODE_TYPE_BY_NAME)).meta({ description: 'Only a dynamic code has a target.' }),
     short_code: z.string().meta({ description: 'Allocated at creation; the last part of the scan URL.' }),
     scan_url: z.string().meta({ format: 'uri', description: "The URL in the print, on the code's own domain." }),
     // Not `format: 'uri'`: targets are stored as sent, and may be `https://bücher.example` or end with `100%`.
