@@ -2,12 +2,14 @@ import { metrics, type ObservableGauge } from '@opentelemetry/api';
 import type { Pool } from 'pg';
 import { first, promptStatement } from '../common/postgres/sql.ts';
 import { singleFlight } from '../common/runtime/single-flight.ts';
+import { TEST_EVENT } from './webhooks/entities.ts';
 
 /** How long figures from Postgres are reused, in ms, for several collectors and frequent ones. */
 const REUSED_MS = 5_000;
 
 /** Counting stops here: a longer backlog is not read to its end, however often metrics are collected. */
 const MOST = 100_000;
+const COUNTED = `counted up to ${MOST.toLocaleString('en')}`;
 
 /** A backlog: `waiting` is its length in `unit`, and `age` how long the oldest has waited in s, if that is known. */
 interface Backlog {
@@ -25,7 +27,7 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
     {
       name: 'outbox',
       unit: '{record}',
-      waiting: 'Events and routes that wait in the outbox; counted up to 100,000',
+      waiting: `Events and routes that wait in the outbox; ${COUNTED}`,
       oldest: 'Age of the oldest event or route that waits in the outbox',
       // Index: outbox_id of each slot.
       statement: promptStatement(
@@ -39,7 +41,7 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
     {
       name: 'webhooks.backlog',
       unit: '{delivery}',
-      waiting: 'Webhook deliveries that are due; counted up to 100,000',
+      waiting: `Webhook deliveries that are due; ${COUNTED}`,
       oldest: 'How long the longest overdue webhook delivery has been due',
       // What may not be sent yet is not due: all that waits while an endpoint fails, and all but test events while it is not
       // verified. Indexes: webhook_endpoints_due, and webhook_deliveries_due or webhook_deliveries_tests for each of its endpoints,
@@ -53,7 +55,7 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
               where e.verified_at is not null and endpoint_id = e.id and status = 'pending' and next_attempt_at <= now() offset 0)
              union all
              (select next_attempt_at from webhook_deliveries
-              where e.verified_at is null and endpoint_id = e.id and status = 'pending' and event_type = 'webhook.test'
+              where e.verified_at is null and endpoint_id = e.id and status = 'pending' and event_type = '${TEST_EVENT}'
                 and next_attempt_at <= now() offset 0)
            ) d
            where (e.due_at <= now() or e.leased_until > now()) and coalesce(e.attempt_after <= now(), true) limit ${MOST}

@@ -22,10 +22,7 @@ import { postgresNow } from '../db/clock.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
-import { AttemptEntity, DeliveryEntity, EndpointEntity } from './entities.ts';
-
-/** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
-export const TEST_EVENT = 'webhook.test';
+import { AttemptEntity, DeliveryEntity, EndpointEntity, TEST_EVENT } from './entities.ts';
 
 type AttemptRow = RowOf<AttemptEntity>;
 

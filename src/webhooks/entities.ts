@@ -3,6 +3,9 @@ import type { DeliveryStatusName } from '../../common/contract/names.ts';
 import { accountOfRow } from '../access/entities.ts';
 import type { EventType } from '../events/cloud-event.ts';
 
+/** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
+export const TEST_EVENT = 'webhook.test';
+
 /** A webhook endpoint. */
 export const EndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
@@ -94,7 +97,7 @@ export const DeliveryEntity = defineEntity({
     {
       name: 'webhook_deliveries_tests',
       properties: ['endpointId', 'nextAttemptAt'],
-      where: `status = 'pending' and event_type = 'webhook.test'`,
+      where: `status = 'pending' and event_type = '${TEST_EVENT}'`,
     },
   ],
 });

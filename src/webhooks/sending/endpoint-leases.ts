@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { first, promptStatement, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
-import { TEST_EVENT } from '../deliveries.ts';
+import { TEST_EVENT } from '../entities.ts';
 
 // Processes lease endpoints and not deliveries. Only the holder of the lease delivers to an endpoint, which bounds the
 // concurrent requests to it over all processes, and an endpoint that hangs does not delay others. The statements take

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { promptStatement, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
-import { TEST_EVENT } from '../deliveries.ts';
+import { TEST_EVENT } from '../entities.ts';
 import {
   type EndpointLeases,
   endpointLeases,
