@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import { METADATA } from '../common/contract/metadata.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { readConfiguredCa, readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { optionalText, port, readVariables, textMatching, type Values } from '../common/runtime/variables.ts';
@@ -42,8 +43,8 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
     baseUrl: `${tls ? 'https' : 'http'}://${values.CORE_HOST}:${values.CORE_PORT}`,
     headers: {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      'signpost-actor': `${user()} at the command line`,
-      ...(account === undefined ? {} : { 'signpost-account': account }),
+      [METADATA.actor]: `${user()} at the command line`,
+      ...(account === undefined ? {} : { [METADATA.account]: account }),
     },
     ...(tls ? { tls } : {}),
   });

@@ -1,5 +1,6 @@
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
 import { coreTransport } from '../cli/core-transport.ts';
+import { METADATA } from '../common/contract/metadata.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { LOOPBACK } from './free-port.ts';
 
@@ -23,8 +24,8 @@ export function localTransport(
 export function accountsOf(core: LocalCore, account?: string): Client<typeof AccountsService> {
   const headers = {
     authorization: `Bearer ${core.serviceToken}`,
-    'signpost-actor': 'npm start',
-    ...(account !== undefined && { 'signpost-account': account }),
+    [METADATA.actor]: 'npm start',
+    ...(account !== undefined && { [METADATA.account]: account }),
   };
   return createClient(AccountsService, localTransport(core, headers));
 }

@@ -5,6 +5,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { context, propagation } from '@opentelemetry/api';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { observeCalls } from '../../common/telemetry/observe-calls.ts';
@@ -57,8 +58,8 @@ export function connectCore(options: {
   const origin = `${ca ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const metadata: Core['metadata'] = (actsFor) => ({
     authorization: `Bearer ${serviceToken}`,
-    'signpost-actor': 'dashboard',
-    ...(actsFor && { 'signpost-account': actsFor.account, 'signpost-member': actsFor.member }),
+    [METADATA.actor]: 'dashboard',
+    ...(actsFor && { [METADATA.account]: actsFor.account, [METADATA.member]: actsFor.member }),
   });
   const calls = observeCalls('signpost.dashboard', 'connectrpc');
   const ownAgent = new (ca ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: OWN_CONNECTIONS });

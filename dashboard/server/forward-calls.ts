@@ -9,6 +9,7 @@ import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { failure } from '../../common/contract/errors.ts';
 import { MAX_ROWS_BYTES, messageTooLarge } from '../../common/contract/limits.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { type ObservedCall, observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { MAX_BODY_BYTES, receiveBodies } from './call-bodies.ts';
@@ -46,7 +47,7 @@ const REQUEST_HEADERS = [
   'connect-protocol-version',
   'connect-content-encoding',
   'connect-accept-encoding',
-  'idempotency-key',
+  METADATA.idempotencyKey,
 ];
 
 /** What is forwarded of a response. */

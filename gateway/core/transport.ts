@@ -14,6 +14,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, makeAnyClient } from '@connectrpc/connect';
 import { context, propagation } from '@opentelemetry/api';
 import { readFailure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { callUnary, canceled, NotProcessedError, type UnaryCall, type UnaryResponse } from './call.ts';
@@ -88,12 +89,12 @@ export function createGrpcClients(options: GrpcOptions): GrpcClients {
   ): Promise<MessageShape<Output>> {
     try {
       const { headers, message } = await sendToAny(call);
-      clock.observe(headers['signpost-clock'] as string | undefined);
+      clock.observe(headers[METADATA.clock] as string | undefined);
       const response = fromBinary(method.output, message);
       onHeaders?.(headers);
       return response;
     } catch (error) {
-      if (error instanceof ConnectError) clock.observe(error.metadata.get('signpost-clock'));
+      if (error instanceof ConnectError) clock.observe(error.metadata.get(METADATA.clock));
       throw error;
     }
   }
@@ -164,7 +165,7 @@ function serialize<Schema extends DescMessage>(schema: Schema, message: MessageS
 /** The headers of a call, with its commit deadline and the current trace context. */
 function requestMetadata(headers: CallOptions['headers'], commitBy: string | undefined): Record<string, string> {
   const metadata: Record<string, string> = { ...headers };
-  if (commitBy !== undefined) metadata['signpost-commit-by'] = commitBy;
+  if (commitBy !== undefined) metadata[METADATA.commitBy] = commitBy;
   propagation.inject(context.active(), metadata);
   return metadata;
 }

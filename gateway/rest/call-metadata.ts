@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** Sent in place of an idempotency key that metadata can't carry. The core rejects it, because it contains spaces. */
@@ -17,11 +18,11 @@ export function callMetadata(endpoint: Endpoint, { id, method, headers }: Fastif
   const [status] = Object.keys(endpoint.success);
   const metadata: Record<string, string> = {
     'x-request-id': id,
-    'signpost-request': `${method} ${endpoint.path} ${status}`,
+    [METADATA.request]: `${method} ${endpoint.path} ${status}`,
   };
   const key = headers['idempotency-key'];
   if (endpoint.idempotent && typeof key === 'string') {
-    metadata['idempotency-key'] = SENDABLE.test(key) ? key : UNSENDABLE_KEY;
+    metadata[METADATA.idempotencyKey] = SENDABLE.test(key) ? key : UNSENDABLE_KEY;
   }
   return metadata;
 }

@@ -1,9 +1,11 @@
+import { METADATA } from '../../common/contract/metadata.ts';
+
 /** Response headers by the core's response metadata. */
 const HEADERS_BY_METADATA = Object.entries({
-  'ratelimit-limit': 'x-ratelimit-limit',
-  'ratelimit-remaining': 'x-ratelimit-remaining',
-  'ratelimit-reset': 'x-ratelimit-reset',
-  'idempotent-replay': 'idempotent-replay',
+  [METADATA.rateLimit]: 'x-ratelimit-limit',
+  [METADATA.rateRemaining]: 'x-ratelimit-remaining',
+  [METADATA.rateReset]: 'x-ratelimit-reset',
+  [METADATA.replay]: 'idempotent-replay',
 });
 
 /**

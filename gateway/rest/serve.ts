@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http2';
 import { Readable } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
@@ -52,7 +53,7 @@ export async function serve(
     metadata.authorization = callAuthorization(request.headers);
     const onRaw = (raw: Buffer) => {
       // Nothing else reads it, and hashing the largest batch takes 2 ms.
-      if (metadata['idempotency-key'] !== undefined) metadata['idempotency-fingerprint'] = fingerprint(request, raw);
+      if (metadata[METADATA.idempotencyKey] !== undefined) metadata[METADATA.fingerprint] = fingerprint(request, raw);
     };
     const { rpc } = endpoint;
     const authenticate = async (signal?: AbortSignal) => {

@@ -6,6 +6,7 @@
  * It reads the variables of the core, is started by `npm start`, and may be interrupted and started again.
  */
 import { createClients } from '../../cli/clients.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { readKafkaSecurity } from '../../common/log/kafka-variables.ts';
 import { openLog } from '../../common/log/open.ts';
 import { openLogger } from '../../common/runtime/logger.ts';
@@ -23,8 +24,8 @@ const core = createClients({
   baseUrl: `http://${LOOPBACK}:${config.CORE_PORT}`,
   headers: {
     authorization: `Bearer ${config.SERVICE_TOKEN[0]}`,
-    'signpost-actor': 'sample data',
-    'signpost-account': account,
+    [METADATA.actor]: 'sample data',
+    [METADATA.account]: account,
   },
 });
 const codes = await createContent(core);

@@ -2,6 +2,7 @@ import { ConnectError, type HandlerContext } from '@connectrpc/connect';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
 import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
@@ -46,7 +47,7 @@ export function ormTransactionOf<Result>(
 
 /** The header `signpost-commit-by`, in ms since 1970 by Postgres's clock, or the failure of a malformed one. */
 export function readCommitBy(headers: Headers): number | undefined | ConnectError {
-  const value = headers.get('signpost-commit-by');
+  const value = headers.get(METADATA.commitBy);
   if (value === null) return undefined;
   return TIME.test(value)
     ? Number(value)

@@ -5,6 +5,7 @@ import { invalidApiKey } from '../../common/contract/api-key.ts';
 import { failure, readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { type Admission, admit, checkUnmetered, missingFeature, rejectBeyondQuota } from './admit.ts';
@@ -66,7 +67,7 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
       return checked && { ...checked, rejection: checked.rejection ?? commitBy };
     }
     if (cost === Cost.PER_HUNDRED_ROWS) {
-      const asked = { cost: costOfRows(rows), idempotencyKey: header.get('idempotency-key') };
+      const asked = { cost: costOfRows(rows), idempotencyKey: header.get(METADATA.idempotencyKey) };
       const rejected = await rejectBeyondQuota(pool, hash, features, asked);
       if (rejected) return rejected;
     }
@@ -110,10 +111,10 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
 async function checkInternal(pool: Pool, target: DescMethod, header: Headers, actor: string): Promise<Caller> {
   const { caller, closedToo, features, role } = requirementsOf(target);
   if (caller === CallerKind.SERVICE) return { kind: 'service', actor };
-  const id = decodeId('acct', header.get('signpost-account') ?? '');
+  const id = decodeId('acct', header.get(METADATA.account) ?? '');
   const account = id === undefined ? undefined : await accountById(pool, id, closedToo);
   if (!account) throw failure('NOT_FOUND', 'Name an open account in `signpost-account`: acct_….');
-  const named = header.get('signpost-member');
+  const named = header.get(METADATA.member);
   const member = named === null ? undefined : await memberWithRole(pool, account.id, named, role);
   const rejection = missingFeature({ ...account, features: { ...account.features, api: true } }, features);
   if (rejection) throw rejection;

@@ -9,6 +9,7 @@ import {
   missingApiKey,
 } from '../../common/contract/api-key.ts';
 import { failure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { Caller as CallerKind } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { peerKey } from './caller.ts';
 import { isForMembers } from './member-role.ts';
@@ -40,13 +41,13 @@ export function identify(
   // A certificate identifies the caller only if nothing else does.
   const peer = token === undefined ? values.get(peerKey).certificateName : undefined;
   // Only internal callers name an account.
-  const meantAsService = caller === CallerKind.SERVICE || header.has('signpost-account');
+  const meantAsService = caller === CallerKind.SERVICE || header.has(METADATA.account);
   if (token === undefined && peer === undefined) throw meantAsService ? missingServiceToken() : missingApiKey();
   if (token === undefined || tokens.has(token)) {
-    if (header.has('signpost-member') && !isForMembers(role)) {
+    if (header.has(METADATA.member) && !isForMembers(role)) {
       throw failure('INTERNAL_METHOD', 'This method is for internal services; a member cannot call it.');
     }
-    return { actor: (header.get('signpost-actor') || peer || 'service').slice(0, MAX_ACTOR_LENGTH) };
+    return { actor: (header.get(METADATA.actor) || peer || 'service').slice(0, MAX_ACTOR_LENGTH) };
   }
   if (looksLikeApiKey(token)) return { token };
   throw meantAsService || !token.startsWith(API_KEY_PREFIX) ? invalidServiceToken() : invalidApiKey();

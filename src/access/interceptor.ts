@@ -2,6 +2,7 @@ import { type DescMethod, isMessage } from '@bufbuild/protobuf';
 import type { HandlerContext, Interceptor, StreamRequest, UnaryRequest } from '@connectrpc/connect';
 import { metrics } from '@opentelemetry/api';
 import { failure, readFailure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import {
   AdmissionService,
   AuthenticateRequestSchema,
@@ -102,7 +103,7 @@ export function checkedByMessage(method: DescMethod): boolean {
 
 /** The number of a batch's rows as gateways announce it, or 0: the rows themselves are read only after admission. */
 function rowsIn(header: Headers): number {
-  const announced = header.get('signpost-rows') ?? '';
+  const announced = header.get(METADATA.rows) ?? '';
   return /^\d{1,9}$/.test(announced) ? Number(announced) : 0;
 }
 

@@ -1,4 +1,5 @@
 import type { failure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import type { Rate } from './caller.ts';
 
 /** Adds the rate to the metadata of an error. */
@@ -7,10 +8,10 @@ export function withRate(error: ReturnType<typeof failure>, rate: Rate) {
   return error;
 }
 
-/** Writes the rate as `ratelimit-limit`, `-remaining` and `-reset`, and Postgres's clock at admission as `signpost-clock`. */
+/** Writes the rate, and Postgres's clock at admission. */
 export function writeRate(headers: Headers, { limit, used, reset, clock }: Rate): void {
-  headers.set('ratelimit-limit', limit === null ? 'unlimited' : String(limit));
-  headers.set('ratelimit-remaining', limit === null ? 'unlimited' : String(Math.max(0, limit - used)));
-  headers.set('ratelimit-reset', String(reset));
-  headers.set('signpost-clock', clock);
+  headers.set(METADATA.rateLimit, limit === null ? 'unlimited' : String(limit));
+  headers.set(METADATA.rateRemaining, limit === null ? 'unlimited' : String(Math.max(0, limit - used)));
+  headers.set(METADATA.rateReset, String(reset));
+  headers.set(METADATA.clock, clock);
 }

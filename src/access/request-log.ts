@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { REASONS, type Reason } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
 import { BatchStatus, CreateBatchResponseSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -90,7 +91,7 @@ export function openRequestLog(pool: Pool, logger: Logger): RequestLog {
 
 function requestOf({ accountId, method, header, receivedAt, response, reason }: AnsweredCall): RecordedRequest {
   const requestId = header.get('x-request-id') ?? '';
-  const [, verb, path, status] = REST_REQUEST.exec(header.get('signpost-request') ?? '') ?? [];
+  const [, verb, path, status] = REST_REQUEST.exec(header.get(METADATA.request) ?? '') ?? [];
   const durationMs = Math.round(performance.now() - receivedAt);
   return {
     id: newUuid(),

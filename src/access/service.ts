@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { failure, isReason, REASONS } from '../../common/contract/errors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import {
   AdmissionService,
   type RefuseRequest,
@@ -34,11 +35,10 @@ async function refuse(pool: Pool, request: RefuseRequest, context: HandlerContex
   }
   const rejection = failure(reason, message);
   const cost = Math.max(1, costOfRows(rows));
-  const key = context.requestHeader.get('idempotency-key');
+  const key = context.requestHeader.get(METADATA.idempotencyKey);
   // A size limit is checked before the key, and a body that was not read has no fingerprint to store.
   const notRead = REASONS[reason].http === 413 || reason === 'REQUEST_TIMEOUT';
-  const cannotStore =
-    notRead && (!context.requestHeader.has('idempotency-fingerprint') || !isIdempotencyKey(key ?? ''));
+  const cannotStore = notRead && (!context.requestHeader.has(METADATA.fingerprint) || !isIdempotencyKey(key ?? ''));
   if (key === null || cannotStore) {
     expectQuota(context, cost - 1);
     throw rejection;

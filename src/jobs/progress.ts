@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { failure } from '../../common/contract/errors.ts';
+import { METADATA } from '../../common/contract/metadata.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { releaseSlot } from '../calls/message-slot.ts';
 
@@ -66,7 +67,7 @@ export function requestWindow(options: {
     async wait(stored, { read, isOpen }, closes, call) {
       releaseSlot(call);
       let current = stored;
-      const holds = Number(call.requestHeader.has('idempotency-key'));
+      const holds = Number(call.requestHeader.has(METADATA.idempotencyKey));
       if (waiting >= connections || held + holds > mostHeld) return current;
       waiting += 1;
       held += holds;

@@ -1,20 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { cors } from '@connectrpc/connect';
+import { METADATA } from '../../common/contract/metadata.ts';
 
 /** Headers of Signpost's own that a page may send and read, besides those of the protocols. */
 const SENT = [
   'authorization',
-  'idempotency-key',
-  'signpost-account',
-  'signpost-actor',
-  'signpost-commit-by',
-  'signpost-member',
+  METADATA.idempotencyKey,
+  METADATA.account,
+  METADATA.actor,
+  METADATA.commitBy,
+  METADATA.member,
   'traceparent',
   'tracestate',
   'x-request-id',
 ];
-const READ = ['idempotent-replay', 'ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset', 'signpost-clock'];
+const READ = [METADATA.replay, METADATA.rateLimit, METADATA.rateRemaining, METADATA.rateReset, METADATA.clock];
 
 /** How long browsers may remember the answer to a preflight request, in seconds: the longest that Chromium does. */
 const MAX_AGE_S = 7_200;

@@ -2,6 +2,7 @@ import { fromJson, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { z } from 'zod';
 import { batchJson } from '../../../common/contract/batch-json.ts';
+import { METADATA } from '../../../common/contract/metadata.ts';
 import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import { requiredField } from '../../../common/contract/required-field.ts';
@@ -124,7 +125,7 @@ export function batches(core: CoreClients): Endpoint[] {
         const request = fromJson(CreateBatchRequestSchema, body.fields);
         if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
         // The core rejects a batch that costs too much by this number, before it reads the rows.
-        const headers = { ...options.headers, 'signpost-rows': String(body.rowCount) };
+        const headers = { ...options.headers, [METADATA.rows]: String(body.rowCount) };
         const { batch: staged, warnings } = await core.batches.createBatch(request, { ...options, headers });
         const batch = batchJson(requiredField(staged, 'batch'));
         return {

@@ -3,6 +3,7 @@ import { type DescMessage, type DescMethodUnary, fromBinary, type MessageShape, 
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool, PoolClient } from 'pg';
 import { failure, REASONS, readFailure } from '../../../common/contract/errors.ts';
+import { METADATA } from '../../../common/contract/metadata.ts';
 import { methodName } from '../../../common/contract/method-name.ts';
 import { withConnection } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
@@ -29,9 +30,6 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 export function isIdempotencyKey(key: string): boolean {
   return KEY.test(key);
 }
-
-/** Metadata of every response to a call with a key, errors included: whether it is a replay. */
-const REPLAY = 'idempotent-replay';
 
 /** HTTP statuses of errors that are stored and replayed; after any other error a retry runs again. */
 const STORED_STATUSES = new Set([400, 403, 413]);
@@ -65,7 +63,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
   finish?: (response: MessageShape<Response>) => Promise<MessageShape<Response>>,
 ): Promise<MessageShape<Response>> {
   const { pool, context } = call;
-  const key = context.requestHeader.get('idempotency-key');
+  const key = context.requestHeader.get(METADATA.idempotencyKey);
   if (key === null) {
     const response = await transactionOf(context, pool, (tx) => validated(call, tx, operation));
     return finish ? finish(response) : response;
@@ -74,7 +72,7 @@ export async function once<Request extends DescMessage, Response extends DescMes
     return await onceWithKey(call, key, operation, finish);
   } catch (error) {
     const failed = asFailure(error, { stream: false, method: call.method, message: call.request });
-    if (!failed.metadata.has(REPLAY)) failed.metadata.set(REPLAY, 'false');
+    if (!failed.metadata.has(METADATA.replay)) failed.metadata.set(METADATA.replay, 'false');
     throw failed;
   }
 }
@@ -108,10 +106,10 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
 
   const replay = String(outcome.replay);
   if (outcome.response) {
-    context.responseHeader.set(REPLAY, replay);
+    context.responseHeader.set(METADATA.replay, replay);
     return outcome.response;
   }
-  outcome.error?.metadata.set(REPLAY, replay);
+  outcome.error?.metadata.set(METADATA.replay, replay);
   throw outcome.error;
 }
 
@@ -126,12 +124,12 @@ export async function onceTogether<Request extends DescMessage, Response extends
   commit: (answer: KeyedAnswer | undefined) => Promise<boolean>,
 ): Promise<MessageShape<Response> | undefined> {
   const { context, method } = call;
-  const key = context.requestHeader.get('idempotency-key');
+  const key = context.requestHeader.get(METADATA.idempotencyKey);
   if (key === null) return (await commit(undefined)) ? response : undefined;
   if (!isIdempotencyKey(key)) return undefined;
   const answer = { key, fingerprint: fingerprintOf(call), response: toBinary(method.output, response) };
   if (!(await commit(answer).catch(notGuaranteed))) return undefined;
-  context.responseHeader.set(REPLAY, 'false');
+  context.responseHeader.set(METADATA.replay, 'false');
   return response;
 }
 
@@ -214,7 +212,7 @@ function readResponse<Response extends DescMessage>(schema: Response, bytes: Uin
 function fingerprintOf<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,
 ): Buffer {
-  const given = call.context.requestHeader.get('idempotency-fingerprint');
+  const given = call.context.requestHeader.get(METADATA.fingerprint);
   if (given !== null) return Buffer.from(given, 'base64url');
   return createHash('sha256')
     .update(`${methodName(call.method)}\n`)

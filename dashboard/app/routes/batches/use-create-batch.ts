@@ -4,6 +4,7 @@ import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
+import { METADATA } from '../../../../common/contract/metadata.ts';
 import {
   BatchesService,
   type BatchRowInput,
@@ -82,7 +83,7 @@ export function useCreateBatch() {
         show(id);
       });
       try {
-        return await client.createBatch(request, { headers: { 'idempotency-key': key } });
+        return await client.createBatch(request, { headers: { [METADATA.idempotencyKey]: key } });
       } finally {
         finished.abort();
         sent();

@@ -1,4 +1,5 @@
 import { createClient, type Transport } from '@connectrpc/connect';
+import { METADATA } from '../../../../common/contract/metadata.ts';
 import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Draft, wifiOf } from './draft.ts';
 
@@ -11,7 +12,7 @@ export interface Created {
 /** Creates the code. A second call with the same draft and idempotency key creates no second one. */
 export function createCode(transport: Transport, draft: Draft, idempotencyKey: string): Promise<Created> {
   const codes = createClient(CodesService, transport);
-  const options = { headers: { 'idempotency-key': idempotencyKey } };
+  const options = { headers: { [METADATA.idempotencyKey]: idempotencyKey } };
   const { url, tags } = draft;
   const [name, folder, campaignType] = [draft.name.trim(), draft.folder.trim(), draft.campaignType.trim()];
   const filed = { ...(name !== '' && { name }), ...(folder !== '' && { folder }), tags: [...tags] };
