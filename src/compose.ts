@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { cursors } from '../common/contract/cursors.ts';
+import { nameInRouteKey } from '../common/contract/route.ts';
 import type { Log } from '../common/log/log.ts';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -160,8 +161,8 @@ export function services({
 
 /** Publishes the current routes of these keys of the routes topic; returns how many. */
 async function republishRoutes(database: Database, keys: readonly string[]): Promise<number> {
-  const named = (kind: string) => keys.flatMap((key) => (key.startsWith(kind) ? key.slice(kind.length) : []));
-  const [codes, hosts] = [named('code:'), named('host:')];
+  const codes = keys.flatMap((key) => nameInRouteKey('code', key) ?? []);
+  const hosts = keys.flatMap((key) => nameInRouteKey('host', key) ?? []);
   const codeCount = codes.length > 0 ? await republishRoutesOf(database.pool, codes) : 0;
   const hostCount = hosts.length > 0 ? await republishHosts(database, hosts) : 0;
   return codeCount + hostCount;

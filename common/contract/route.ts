@@ -40,6 +40,20 @@ export const ROUTED_COLUMNS = [
   'deleted_at',
 ] as const satisfies readonly (keyof RoutedCode)[];
 
+/** What a route is for: a code, by its short code, or a custom domain, by its hostname. */
+type RouteKind = NonNullable<Route['entry']['case']>;
+
+/** The key of a route in the topic. */
+export function routeKey(kind: RouteKind, name: string): string {
+  return `${kind}:${name}`;
+}
+
+/** The name in the key of a route of this kind; undefined for any other key. */
+export function nameInRouteKey(kind: RouteKind, key: string): string | undefined {
+  const prefix = routeKey(kind, '');
+  return key.startsWith(prefix) ? key.slice(prefix.length) : undefined;
+}
+
 /** Converts a code to its route. */
 export function routeOf(code: RoutedCode): Route {
   const answer = answerOf(code);

@@ -1,6 +1,6 @@
 import { toBinary } from '@bufbuild/protobuf';
 import type { PoolClient } from 'pg';
-import { type RoutedCode, routeOf } from '../../common/contract/route.ts';
+import { type RoutedCode, routeKey, routeOf } from '../../common/contract/route.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Route, RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
@@ -53,5 +53,5 @@ export function recordsOf(row: CodeRow, route: Route, code: Code, change: CodeCh
 
 /** The record of a code's route for the outbox. */
 export function routeRecord(row: RoutedCode, route = routeOf(row)): OutboxRecord {
-  return { topic: ROUTES.name, key: `code:${row.short_code}`, value: toBinary(RouteSchema, route) };
+  return { topic: ROUTES.name, key: routeKey('code', row.short_code), value: toBinary(RouteSchema, route) };
 }

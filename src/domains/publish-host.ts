@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { encodeId } from '../../common/contract/ids.ts';
+import { routeKey } from '../../common/contract/route.ts';
 import { ROUTES } from '../../common/log/topics.ts';
 import { first, statement } from '../../common/postgres/sql.ts';
 import { RouteSchema } from '../../proto/gen/signpost/routes/v1/route_pb.ts';
@@ -30,5 +31,5 @@ export async function publishHost(
   const { version } = (await first(tx, nextVersion)) as { version: string };
   const value = { hostname, accountId: encodeId('acct', accountId), ...status };
   const route = create(RouteSchema, { version: BigInt(version), entry: { case: 'host', value } });
-  await addToOutbox(tx, [{ topic: ROUTES.name, key: `host:${hostname}`, value: toBinary(RouteSchema, route) }]);
+  await addToOutbox(tx, [{ topic: ROUTES.name, key: routeKey('host', hostname), value: toBinary(RouteSchema, route) }]);
 }
