@@ -1,18 +1,27 @@
 import { referrerHost } from '../../../common/contract/referrer.ts';
 import type { Decision } from '../../../common/targets/evaluate.ts';
 import type { FoundRoute } from '../routes/route-record.ts';
-import { CODE_ID, ID, ID_AT } from '../spool/scan-layout.ts';
+import {
+  ACCOUNT_ID,
+  CODE_ID,
+  COUNTRY,
+  HOST,
+  ID,
+  ID_AT,
+  NANOS,
+  PURPOSE,
+  REFERRER_HOST,
+  SCANNED_AT,
+  SECONDS,
+  TARGET_RULE,
+  TARGET_VARIANT,
+  TARGET_VERSION,
+  USER_AGENT,
+  VISITOR,
+} from '../spool/scan-layout.ts';
 import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
 import { writeScanId } from './scan-id.ts';
 import { truncated, type Visit } from './visit.ts';
-
-/** Tags of further fields of `signpost.scans.v1.Scan`: number << 3 | wire type. */
-const [ACCOUNT_ID, SCANNED_AT, HOST, USER_AGENT] = [0x1a, 0x22, 0x2a, 0x32];
-const [PURPOSE, VISITOR, COUNTRY, REFERRER_HOST] = [0x52, 0x6a, 0x72, 0x7a];
-/** The first of two bytes of a tag; the second is 1 for all of them. */
-const [TARGET_VERSION, TARGET_RULE, TARGET_VARIANT] = [0x80, 0x88, 0x92];
-/** Tags of the fields of `google.protobuf.Timestamp`. */
-const [SECONDS, NANOS] = [0x08, 0x10];
 
 /** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 6 + 96 + 16 bytes, plus tags and lengths. */
 const bytes = Buffer.allocUnsafeSlow(4_096);

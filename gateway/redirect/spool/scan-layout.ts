@@ -1,6 +1,40 @@
-/** Tags of the first two fields of a serialized `signpost.scans.v1.Scan`: number << 3 | wire type. */
-export const ID = 0x0a;
-export const CODE_ID = 0x12;
+import type { DescField } from '@bufbuild/protobuf';
+import { WireType } from '@bufbuild/protobuf/wire';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
+
+/** The tag of a field, as protobuf encodes it. */
+function tagOf({ number }: DescField, wireType: WireType): number {
+  return (number << 3) | wireType;
+}
+
+/** The first of the two bytes of a tag; the second is 1 for fields 16 to 31. */
+function firstByteOf(field: DescField, wireType: WireType): number {
+  return (tagOf(field, wireType) & 0x7f) | 0x80;
+}
+
+const { field: scan } = ScanSchema;
+const { Varint, LengthDelimited } = WireType;
+
+/** Tags of the fields of a serialized `signpost.scans.v1.Scan`, in the order in which they are written. */
+export const ID = tagOf(scan.id, LengthDelimited);
+export const CODE_ID = tagOf(scan.codeId, LengthDelimited);
+export const ACCOUNT_ID = tagOf(scan.accountId, LengthDelimited);
+export const SCANNED_AT = tagOf(scan.scannedAt, LengthDelimited);
+export const HOST = tagOf(scan.host, LengthDelimited);
+export const USER_AGENT = tagOf(scan.userAgent, LengthDelimited);
+export const PURPOSE = tagOf(scan.purpose, LengthDelimited);
+export const VISITOR = tagOf(scan.visitor, LengthDelimited);
+export const COUNTRY = tagOf(scan.country, LengthDelimited);
+export const REFERRER_HOST = tagOf(scan.referrerHost, LengthDelimited);
+export const TARGET_VERSION = firstByteOf(scan.targetVersion, Varint);
+export const TARGET_RULE = firstByteOf(scan.targetRule, Varint);
+export const TARGET_VARIANT = firstByteOf(scan.targetVariant, LengthDelimited);
+export const STAMP = tagOf(scan.stamp, LengthDelimited);
+
+/** Tags of the fields of `google.protobuf.Timestamp`. */
+export const SECONDS = tagOf(TimestampSchema.field.seconds, Varint);
+export const NANOS = tagOf(TimestampSchema.field.nanos, Varint);
 
 /** The offset of the id, which has 16 bytes. */
 export const ID_AT = 2;

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '../../../common/contract/durations.ts';
+import { STAMP } from './scan-layout.ts';
 
-/** Tag and length of the field `stamp`, the last field of a scan. */
-const [TAG, LENGTH] = [0x62, 16];
+const LENGTH = 16;
+
+/** The size of the last field of a scan, with its tag and length. */
 export const STAMP_BYTES = 2 + LENGTH;
 
 /** Writes the stamp of a scan that is answered at `now` (ms since 1970) into `bytes` at offset `at`. */
@@ -31,7 +33,7 @@ export function stampScans(lost: () => number): Stamp {
       [day, answered, lostBefore] = [today, 0, lost()];
     }
     answered++;
-    bytes[at] = TAG;
+    bytes[at] = STAMP;
     bytes[at + 1] = LENGTH;
     run.copy(bytes, at + 2);
     bytes.writeUInt32BE(answered, at + 10);
@@ -42,7 +44,7 @@ export function stampScans(lost: () => number): Stamp {
 /** The stamp of a serialized scan; undefined if it has none. */
 export function stampOf(message: Uint8Array): Stamped | undefined {
   const at = message.length - STAMP_BYTES;
-  if (at < 0 || message[at] !== TAG || message[at + 1] !== LENGTH) return undefined;
+  if (at < 0 || message[at] !== STAMP || message[at + 1] !== LENGTH) return undefined;
   const bytes = Buffer.from(message.buffer, message.byteOffset + at + 2, LENGTH);
   return { run: bytes.toString('hex', 0, 8), answered: bytes.readUInt32BE(8), lost: bytes.readUInt32BE(12) };
 }
