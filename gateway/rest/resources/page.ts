@@ -34,7 +34,18 @@ export function envelope<Data extends z.ZodType>(data: Data) {
   return z.object({ success: z.literal(true), data });
 }
 
+const limit = z.int().min(1).meta({ description: 'The page size used.' });
+
 /** `pagination` of a page requested by offset. */
 export const pageSchema = z
-  .object({ limit: z.int().min(1).meta({ description: 'The page size used.' }), offset: count('The offset used.') })
+  .object({ limit, offset: count('The offset used.') })
   .meta({ id: 'Pagination', description: 'Of a page requested by offset.' });
+
+/** `pagination` of a page requested by cursor or offset. */
+export const cursorPageSchema = z
+  .object({
+    limit,
+    offset: z.int().min(0).nullable().meta({ description: 'The offset used; null if requested by cursor.' }),
+    next_cursor: z.string().nullable().meta({ description: 'The `cursor` of the next page; null on the last page.' }),
+  })
+  .meta({ id: 'CursorPagination', description: 'Of a page requested by cursor or offset.' });

@@ -18,7 +18,7 @@ import { allOf, integer, text } from '../query.ts';
 import { Refusal } from '../refusal.ts';
 import { codeExample, codeSchema, createBody, updateBody } from './code-schema.ts';
 import { distinctTags } from './fields.ts';
-import { count, envelope, limitParameter, offsetParameter } from './page.ts';
+import { count, cursorPageSchema, envelope, limitParameter, offsetParameter } from './page.ts';
 
 /** Enough for every valid code. Rejecting an invalid body of this size takes 0.1 to 0.3 ms. */
 const BYTES_BEFORE_AUTHENTICATION = 16 * 1024;
@@ -83,16 +83,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         schema: z.object({
           success: z.literal(true),
           data: z.array(codeSchema),
-          pagination: z
-            .object({
-              limit: z.int().min(1).meta({ description: 'The page size used.' }),
-              offset: z.int().min(0).nullable().meta({ description: 'The offset used; null if requested by cursor.' }),
-              next_cursor: z
-                .string()
-                .nullable()
-                .meta({ description: 'The `cursor` of the next page; null on the last page.' }),
-            })
-            .meta({ id: 'CursorPagination', description: 'Of a page requested by cursor or offset.' }),
+          pagination: cursorPageSchema,
           total: count('Codes that match; with a cursor, from this page onwards.'),
         }),
         example: {
