@@ -1,3 +1,5 @@
+import type { UnknownField } from '@bufbuild/protobuf';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { fairQueue } from '../../../common/queues/fair-queue.ts';
 import { Thread } from '../../../common/runtime/thread.ts';
 import type { Reader } from '../endpoint.ts';
@@ -27,4 +29,14 @@ export async function readBatch(raw: Buffer, { account, signal }: Reader): Promi
       : await queue(account, signal, () => thread.run(raw, [raw.buffer as ArrayBuffer]));
   if ('reason' in read) throw new Refusal(read.reason, read.sentence, read.rowCount);
   return read;
+}
+
+/**
+ * Wraps serialized rows as an unknown field, which a message writes unchanged, so that serializing the whole batch only
+ * copies bytes. The field consists of its tag, which is that of the first row, and all bytes after it.
+ */
+export function preserialized(rows: Uint8Array): UnknownField {
+  const tag = new BinaryReader(rows);
+  const [no, wireType] = tag.tag();
+  return { no, wireType, data: rows.subarray(tag.pos) };
 }

@@ -1,5 +1,4 @@
-import { fromJson, type UnknownField } from '@bufbuild/protobuf';
-import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { fromJson } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { batchJson } from '../../../common/contract/batch-json.ts';
 import { METADATA } from '../../../common/contract/metadata.ts';
@@ -15,7 +14,7 @@ import type { CoreClients } from '../../core/clients.ts';
 import { MAX_BATCH_BODY_BYTES } from '../body/request-limits.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { integer, oneOf } from '../query.ts';
-import { readBatch } from './batch-body.ts';
+import { preserialized, readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { count, envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
 
@@ -205,16 +204,6 @@ export function batches(core: CoreClients): Endpoint[] {
       },
     }),
   ];
-}
-
-/**
- * Wraps serialized rows as an unknown field, which a message writes unchanged, so that serializing the whole batch only
- * copies bytes. The field consists of its tag, which is that of the first row, and all bytes after it.
- */
-function preserialized(rows: Uint8Array): UnknownField {
-  const tag = new BinaryReader(rows);
-  const [no, wireType] = tag.tag();
-  return { no, wireType, data: rows.subarray(tag.pos) };
 }
 
 function rowJson(row: BatchRow): z.infer<typeof rowSchema> {
