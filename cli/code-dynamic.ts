@@ -47,7 +47,7 @@ export function dynamicCodeCommands(code: Command): void {
   const create = ofAccount(code.command('create'))
     .description('create a dynamic code, whose target can be changed at any time')
     .requiredOption('--target-url <url>', 'the target of scans: an absolute http or https URL')
-    .option('--name <name>', 'a label of your own')
+    .option('--name <name>', 'a name of your own')
     .option('--folder <folder>', 'its folder, by name or id; a new name creates a folder')
     .option('--tag <tags...>', 'its tags, by name or id; new names create tags')
     .option('--campaign-type <type>', 'your own term for the kind of campaign')
@@ -65,8 +65,8 @@ export function dynamicCodeCommands(code: Command): void {
   const update = one('update')
     .description('change a code; options not given stay unchanged, and the print stays valid')
     .option('--target-url <url>', 'the new target: an absolute http or https URL')
-    .option('--name <name>', 'the new label')
-    .option('--no-name', 'remove its label')
+    .option('--name <name>', 'the new name')
+    .option('--no-name', 'remove its name')
     .option('--folder <folder>', 'its folder, by name or id; a new name creates a folder')
     .option('--no-folder', 'take it out of its folder')
     .option('--tag <tags...>', 'all its tags, by name or id; new names create tags')
@@ -82,7 +82,7 @@ export function dynamicCodeCommands(code: Command): void {
       const paths = Object.keys(changes);
       if (paths.length === 0) throw new UsageError('Give at least one of --target-url, --name, --folder and --tag.');
       const { codes } = await connectCore(process.env, account);
-      const { target_url, ...labels } = changes;
+      const { target_url, ...others } = changes;
       showCode(
         update,
         json(),
@@ -90,7 +90,7 @@ export function dynamicCodeCommands(code: Command): void {
           id,
           updateMask: { paths },
           ...(target_url === undefined ? {} : { targetUrl: target_url }),
-          ...(Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== undefined)) as typeof labels),
+          ...(Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined)) as typeof others),
         }),
       );
     },

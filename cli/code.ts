@@ -12,14 +12,14 @@ import { jsonOption } from './output.ts';
 
 const SECURITY = { wpa: WifiSecurity.WPA, wep: WifiSecurity.WEP, none: WifiSecurity.NONE } as const;
 
-interface Looks {
+interface NameAndDesign {
   readonly account: string;
   readonly name?: string;
   readonly foreground?: string;
   readonly background?: string;
 }
 
-interface StaticOptions extends Looks {
+interface StaticOptions extends NameAndDesign {
   readonly payload?: string;
   readonly wifiSsid?: string;
   readonly wifiPassword?: string;
@@ -35,7 +35,7 @@ interface PageOptions {
   readonly pageBackground?: string;
 }
 
-interface LandingOptions extends Looks, PageOptions {
+interface LandingOptions extends NameAndDesign, PageOptions {
   readonly domain?: string;
 }
 
@@ -46,7 +46,7 @@ export function codeCommands(code: Command): void {
   codeImageCommand(code);
   codeAnalyticsCommand(code);
 
-  const createStatic = looks(code.command('create-static'))
+  const createStatic = nameAndDesign(code.command('create-static'))
     .description('create a static code, with Wi-Fi credentials or any text as its payload')
     .option('--payload <text>', 'the payload, at most 2,331 bytes')
     .option('--wifi-ssid <name>', 'the network’s name, instead of a payload')
@@ -65,10 +65,10 @@ export function codeCommands(code: Command): void {
       createStatic.error('error: --wifi-password, --wifi-security and --wifi-hidden require --wifi-ssid');
     }
     const { codes } = await connectCore(process.env, options.account);
-    showCode(createStatic, json(), await codes.createStaticCode({ ...looksOf(options), content: contentOf(options) }));
+    showCode(createStatic, json(), await codes.createStaticCode({ ...nameAndDesignOf(options), content: contentOf(options) }));
   });
 
-  const createLanding = page(looks(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
+  const createLanding = page(nameAndDesign(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
     .description('create a code whose scans show a landing page')
     .option('--domain <id>', 'domain_…: a verified custom domain to print it on');
   example(
@@ -78,7 +78,7 @@ export function codeCommands(code: Command): void {
     const { domain } = options;
     const { codes } = await connectCore(process.env, options.account);
     const created = await codes.createLandingPageCode({
-      ...looksOf(options),
+      ...nameAndDesignOf(options),
       ...(domain === undefined ? {} : { domainId: domain }),
       landingPage: pageOf(options),
     });
@@ -107,9 +107,9 @@ export function codeCommands(code: Command): void {
   );
 }
 
-function looks(command: Command): Command {
+function nameAndDesign(command: Command): Command {
   return ofAccount(command)
-    .option('--name <name>', 'a label of your own')
+    .option('--name <name>', 'a name of your own')
     .option('--foreground <colour>', 'the image’s modules, #rgb or #rrggbb', colour)
     .option('--background <colour>', 'the image’s background', colour);
 }
@@ -132,7 +132,7 @@ function pageOf({ title, text, link: links, pageForeground, pageBackground }: Pa
   };
 }
 
-function looksOf({ name, foreground, background }: Looks) {
+function nameAndDesignOf({ name, foreground, background }: NameAndDesign) {
   return {
     ...(name === undefined ? {} : { name }),
     design: { foregroundColor: foreground ?? '', backgroundColor: background ?? '' },

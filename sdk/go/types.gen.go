@@ -102,7 +102,7 @@ type Batch struct {
 	// ID The identifier used in paths: `batch_…`.
 	ID string `json:"id"`
 
-	// Name Free label.
+	// Name A name of your own.
 	Name *string `json:"name"`
 
 	// Status Completed: every row is final.
@@ -175,7 +175,7 @@ type BatchRowInput struct {
 	// Folder Folder id or name; an unknown name is created.
 	Folder string `json:"folder,omitempty"`
 
-	// Name Free label; empty becomes null.
+	// Name A name of your own; empty becomes null.
 	Name string `json:"name,omitempty"`
 
 	// Tags Tag ids or names; unknown names are created, duplicates count once.
@@ -219,7 +219,7 @@ type ChangedCodeData struct {
 	// ID The identifier used in paths: `qr_…`.
 	ID string `json:"id"`
 
-	// Name Free label.
+	// Name A name of your own.
 	Name *string `json:"name"`
 
 	// Paused A paused code shows a "paused" page when it is scanned.
@@ -274,7 +274,7 @@ type Code struct {
 	// ID The identifier used in paths: `qr_…`.
 	ID string `json:"id"`
 
-	// Name Free label.
+	// Name A name of your own.
 	Name *string `json:"name"`
 
 	// Paused A paused code shows a "paused" page when it is scanned.
@@ -325,7 +325,7 @@ type CodeData struct {
 	// ID The identifier used in paths: `qr_…`.
 	ID string `json:"id"`
 
-	// Name Free label.
+	// Name A name of your own.
 	Name *string `json:"name"`
 
 	// Paused A paused code shows a "paused" page when it is scanned.
@@ -388,7 +388,7 @@ type CreateBatchRequest struct {
 	// DomainID A live custom domain of the account that every code is printed on.
 	DomainID string `json:"domain_id,omitempty"`
 
-	// Name Free label; empty becomes null.
+	// Name A name of your own; empty becomes null.
 	Name string `json:"name,omitempty"`
 
 	// Rows In print order.
@@ -406,7 +406,7 @@ type CreateCodeRequest struct {
 	// Folder Folder id or name; an unknown name is created.
 	Folder string `json:"folder,omitempty"`
 
-	// Name Free label; empty becomes null.
+	// Name A name of your own; empty becomes null.
 	Name string `json:"name,omitempty"`
 
 	// Tags Tag ids or names; unknown names are created, duplicates count once.
@@ -722,7 +722,7 @@ type UpdateCodeRequest struct {
 	// Folder Folder id or name; an unknown name is created. Null removes the code from its folder.
 	Folder Optional[string] `json:"folder,omitempty,omitzero"`
 
-	// Name Free label; empty becomes null.
+	// Name A name of your own; empty becomes null.
 	Name Optional[string] `json:"name,omitempty,omitzero"`
 
 	// Paused True pauses the code, false resumes it.

@@ -75,7 +75,7 @@ export const documentedBatchBody = z.object({
 export const batchSchema = z
   .object({
     id: z.string().meta({ description: 'The identifier used in paths: `batch_…`.' }),
-    name: z.string().nullable().meta({ description: 'Free label.' }),
+    name: z.string().nullable().meta({ description: 'A name of your own.' }),
     status: z.enum(['processing', 'completed']).meta({ description: 'Completed: every row is final.' }),
     counts: z
       .object({

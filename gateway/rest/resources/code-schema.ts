@@ -23,7 +23,7 @@ export const codeSchema = z
     // Not `format: 'uri'`: targets are stored as sent, and may be `https://bücher.example` or end with `100%`.
     target_url: z.string().exactOptional().meta({ description: 'The target of scans. Dynamic codes only.' }),
     payload: z.string().exactOptional().meta({ description: 'The encoded content. Static codes only.' }),
-    name: z.string().nullable().meta({ description: 'Free label.' }),
+    name: z.string().nullable().meta({ description: 'A name of your own.' }),
     paused: z.boolean().meta({ description: 'A paused code shows a "paused" page when it is scanned.' }),
     folder: z
       .object({ id: z.string(), name: z.string() })
@@ -67,7 +67,7 @@ export const TARGET_URL = {
 };
 
 /** The name of a code. */
-export const NAME = { maxLength: 200, description: 'Free label; empty becomes null.', examples: ['Table 4'] };
+export const NAME = { maxLength: 200, description: 'A name of your own; empty becomes null.', examples: ['Table 4'] };
 
 /** The campaign type of a code. */
 export const CAMPAIGN_TYPE = {

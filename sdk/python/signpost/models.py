@@ -461,7 +461,7 @@ class Code(Model):
     """
     name: str | None
     """
-    Free label.
+    A name of your own.
     """
     paused: bool
     """
@@ -544,7 +544,7 @@ class Batch(Model):
     """
     name: str | None
     """
-    Free label.
+    A name of your own.
     """
     status: Literal["processing", "completed"]
     """
@@ -573,7 +573,7 @@ class BatchWithRows(Model):
     """
     name: str | None
     """
-    Free label.
+    A name of your own.
     """
     status: Literal["processing", "completed"]
     """
@@ -773,7 +773,7 @@ class ChangedCodeData(Model):
     """
     name: str | None
     """
-    Free label.
+    A name of your own.
     """
     paused: bool
     """
@@ -863,7 +863,7 @@ class CodeData(Model):
     """
     name: str | None
     """
-    Free label.
+    A name of your own.
     """
     paused: bool
     """

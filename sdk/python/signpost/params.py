@@ -14,7 +14,7 @@ class CreateCodeRequest(TypedDict):
     """
     name: NotRequired[str | None]
     """
-    Free label; empty becomes null.
+    A name of your own; empty becomes null.
     """
     campaign_type: NotRequired[str | None]
     """
@@ -41,7 +41,7 @@ class UpdateCodeRequest(TypedDict):
     """
     name: NotRequired[str | None]
     """
-    Free label; empty becomes null.
+    A name of your own; empty becomes null.
     """
     paused: NotRequired[bool]
     """
@@ -68,7 +68,7 @@ class BatchRowInput(TypedDict):
     """
     name: NotRequired[str | None]
     """
-    Free label; empty becomes null.
+    A name of your own; empty becomes null.
     """
     campaign_type: NotRequired[str | None]
     """
@@ -110,7 +110,7 @@ class CreateBatchRequest(TypedDict):
     """
     name: NotRequired[str]
     """
-    Free label; empty becomes null.
+    A name of your own; empty becomes null.
     """
     domain_id: NotRequired[str]
     """

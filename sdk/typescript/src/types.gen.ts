@@ -29,7 +29,7 @@ export interface Code {
    */
   payload?: string;
   /**
-   * Free label.
+   * A name of your own.
    */
   name: string | null;
   /**
@@ -116,7 +116,7 @@ export interface CreateCodeRequest {
    */
   target_url: string;
   /**
-   * Free label; empty becomes null.
+   * A name of your own; empty becomes null.
    */
   name?: string | null;
   /**
@@ -154,7 +154,7 @@ export interface UpdateCodeRequest {
    */
   target_url?: string;
   /**
-   * Free label; empty becomes null.
+   * A name of your own; empty becomes null.
    */
   name?: string | null;
   /**
@@ -310,7 +310,7 @@ export interface Batch {
    */
   id: string;
   /**
-   * Free label.
+   * A name of your own.
    */
   name: string | null;
   /**
@@ -385,7 +385,7 @@ export interface BatchRowInput {
    */
   target_url: string;
   /**
-   * Free label; empty becomes null.
+   * A name of your own; empty becomes null.
    */
   name?: string | null;
   /**
@@ -424,7 +424,7 @@ export interface CreateBatchRequest {
    */
   rows: BatchRowInput[];
   /**
-   * Free label; empty becomes null.
+   * A name of your own; empty becomes null.
    */
   name?: string;
   /**
@@ -447,7 +447,7 @@ export interface BatchWithRows {
    */
   id: string;
   /**
-   * Free label.
+   * A name of your own.
    */
   name: string | null;
   /**
@@ -583,7 +583,7 @@ export interface CodeData {
    */
   payload?: string;
   /**
-   * Free label.
+   * A name of your own.
    */
   name: string | null;
   /**
@@ -775,7 +775,7 @@ export interface ChangedCodeData {
    */
   payload?: string;
   /**
-   * Free label.
+   * A name of your own.
    */
   name: string | null;
   /**
