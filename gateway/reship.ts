@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { kafkaProblem } from '../common/log/kafka-refusals.ts';
 import { KAFKA_VARIABLES, readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
-import { refusalOf } from '../common/postgres/refusal.ts';
+import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -41,5 +41,5 @@ try {
   }
 } catch (error) {
   const message = error instanceof Error ? error.message : undefined;
-  reportFatalError(error, { sentenceOf: () => kafkaProblem(error) ?? refusalOf(error) ?? message });
+  reportFatalError(error, { sentenceOf: () => kafkaProblem(error) ?? postgresProblem(error) ?? message });
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { connectionOptions } from '../common/postgres/connection-options.ts';
 import { expectUsableUrl, hostsOf } from '../common/postgres/database-url.ts';
-import { refusalOf } from '../common/postgres/refusal.ts';
+import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
 import type { Settings } from './settings.ts';
@@ -30,7 +30,7 @@ async function expectReachable(url: string): Promise<void> {
     await client.end();
   } catch (error) {
     const { code = 'no answer in time' } = error as { code?: string };
-    const sentence = refusalOf(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`;
+    const sentence = postgresProblem(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`;
     throw new OperatorError(sentence, { cause: error });
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
 import { listen } from '../common/postgres/notifications.ts';
-import { refusalOf } from '../common/postgres/refusal.ts';
+import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
@@ -117,7 +117,7 @@ async function main(config: CoreConfig): Promise<void> {
 try {
   await main(readVariables(CORE_VARIABLES, process.env));
 } catch (error) {
-  reportFatalError(error, { sentenceOf: refusalOf, logAs: 'core' });
+  reportFatalError(error, { sentenceOf: postgresProblem, logAs: 'core' });
 }
 // Connections that a library keeps open must not keep the process alive.
 process.exit();

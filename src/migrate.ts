@@ -1,4 +1,4 @@
-import { refusalOf } from '../common/postgres/refusal.ts';
+import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { CORE_VARIABLES } from './config.ts';
@@ -22,5 +22,5 @@ try {
       : `The schema is up to date: ${migrations.at(-1)?.name}.`,
   );
 } catch (error) {
-  reportFatalError(error, { sentenceOf: refusalOf });
+  reportFatalError(error, { sentenceOf: postgresProblem });
 }

@@ -1,6 +1,6 @@
 import { raiseOffsets } from '../common/log/postgres.ts';
 import { ROUTES } from '../common/log/topics.ts';
-import { refusalOf } from '../common/postgres/refusal.ts';
+import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
@@ -36,5 +36,5 @@ try {
   const codes = await republishCodes(database.pool, VERSION_OFFSET);
   console.log(`Republished: codes ${codes}, domains ${domains}.`);
 } catch (error) {
-  reportFatalError(error, { sentenceOf: refusalOf });
+  reportFatalError(error, { sentenceOf: postgresProblem });
 }

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { refusalOf } from '../../common/postgres/refusal.ts';
+import { postgresProblem } from '../../common/postgres/postgres-problem.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { entities } from '../entities.ts';
@@ -59,12 +59,12 @@ test.each([
 test.skipIf(inject('gatewayUrl') === null)('a role without rights is a sentence', async () => {
   const url = new URL(inject('gatewayUrl') ?? '');
   url.pathname = new URL((await freshDatabase({ migrated: false })).url).pathname;
-  expect(refusalOf(await failureOf(url.href))).toMatch(
+  expect(postgresProblem(await failureOf(url.href))).toMatch(
     /^The role in DATABASE_URL lacks a privilege: permission denied for [^;]*\. Cores need the owner of the database\.$/,
   );
 });
 
 test('the address of a socket needs no host', async () => {
   const failure = await failureOf('postgres://somebody@/signpost?host=/nowhere');
-  expect(refusalOf(failure)).toBe('Postgres is unavailable: connect ENOENT /nowhere/.s.PGSQL.5432');
+  expect(postgresProblem(failure)).toBe('Postgres is unavailable: connect ENOENT /nowhere/.s.PGSQL.5432');
 });

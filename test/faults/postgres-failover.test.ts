@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { connectionOptions } from '../../common/postgres/connection-options.ts';
-import { refusalOf } from '../../common/postgres/refusal.ts';
+import { postgresProblem } from '../../common/postgres/postgres-problem.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
@@ -77,7 +77,7 @@ describe('a connection by DATABASE_URL', () => {
   ])('fails as unavailable while none of %s hosts is in the wanted state', async (_, hosts) => {
     const error = await errorOf(pair.url(hosts(), { target_session_attrs: 'read-write' }));
     expect(error).toSatisfy(isUnavailable);
-    expect(refusalOf(error)).toMatch(
+    expect(postgresProblem(error)).toMatch(
       new RegExp(`^Postgres is unavailable: .*${pair.hosts[1]} is not in the state target_session_attrs=read-write$`),
     );
   });
@@ -86,7 +86,7 @@ describe('a connection by DATABASE_URL', () => {
     ['one host', () => pair.hosts[0], {}],
     ['several hosts', () => both, { target_session_attrs: 'read-write' }],
   ])('to %s is refused with a sentence about the certificate, its name, or the login', async (_, hosts, parameters) => {
-    const sentenceOf = async (url: string) => refusalOf(await errorOf(url));
+    const sentenceOf = async (url: string) => postgresProblem(await errorOf(url));
     const other = await newAuthority();
     expect(await sentenceOf(pair.url(hosts(), { ...parameters, sslrootcert: other.certFile }))).toMatch(
       /^The certificate of Postgres is not accepted: .+\. sslrootcert in DATABASE_URL must name its CA\.$/,

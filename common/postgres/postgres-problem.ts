@@ -13,7 +13,7 @@ const OTHER_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
 const NO_TLS = 'The server does not support SSL connections';
 
 /** A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors. */
-export function refusalOf(error: unknown): string | undefined {
+export function postgresProblem(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (LOGIN.test(code)) return `Postgres refuses the login in DATABASE_URL: ${message}`;
