@@ -65,10 +65,16 @@ export function codeCommands(code: Command): void {
       createStatic.error('error: --wifi-password, --wifi-security and --wifi-hidden require --wifi-ssid');
     }
     const { codes } = await connectCore(process.env, options.account);
-    showCode(createStatic, json(), await codes.createStaticCode({ ...nameAndDesignOf(options), content: contentOf(options) }));
+    showCode(
+      createStatic,
+      json(),
+      await codes.createStaticCode({ ...nameAndDesignOf(options), content: contentOf(options) }),
+    );
   });
 
-  const createLanding = page(nameAndDesign(code.command('create-landing')).requiredOption('--title <title>', 'its heading'))
+  const createLanding = page(
+    nameAndDesign(code.command('create-landing')).requiredOption('--title <title>', 'its heading'),
+  )
     .description('create a code whose scans show a landing page')
     .option('--domain <id>', 'domain_…: a verified custom domain to print it on');
   example(
