@@ -16,9 +16,9 @@ const (
 	maxBatchBytes = 3_500_000
 )
 
-// maxRefusals is how often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes
-// for a day. Each time it is sent with all the keys before.
-const maxRefusals = 20
+// maxRejections is how often a rejected part is sent again with another key: enough for a job that repeats it every 90
+// minutes for a day. Each time it is sent with all the keys before.
+const maxRejections = 20
 
 // The waits between two looks at a batch that is not completed: they double.
 const (
@@ -104,7 +104,7 @@ func (b *Batches) Create(ctx context.Context, batch CreateBatchRequest, options 
 // CreateAll creates as many batches as the rows need, one after another, and yields each. rowsPerBatch is what the plan
 // allows; 0 stands for MaxBatchRows.
 //
-// If one fails, or is refused, for example because the account has as many codes as its plan allows, the same call within
+// If one fails, or is rejected, for example because the account has as many codes as its plan allows, the same call within
 // 24 hours of the first continues after the batches that exist already: with the same rows in the same order, the same
 // fields, the same rowsPerBatch, and the same WithIdempotencyKey of at most 200 characters. To change any of these, pass
 // the rows that are in no batch yet, with a new key. Rows that were skipped stay skipped: pass them with a new key, too.
@@ -136,13 +136,13 @@ func (b *Batches) CreateAll(ctx context.Context, batch CreateBatchRequest, rowsP
 	}
 }
 
-// createPart creates a batch. A refusal is stored with its key, so one that is replayed may no longer hold; it has created
-// nothing. The batch is sent again with the key "key.1", "key.2", and so on: every run reaches the same first one that is
-// not refused.
+// createPart creates a batch. A rejection is stored with its key, so one that is replayed may no longer hold; it has
+// created nothing. The batch is sent again with the key "key.1", "key.2", and so on: every run reaches the same first one
+// that is not rejected.
 func (b *Batches) createPart(ctx context.Context, batch CreateBatchRequest, key string) (*CreatedBatch, error) {
 	created, err := b.Create(ctx, batch, WithIdempotencyKey(key))
-	for refusals := 1; refusals <= maxRefusals && isReplay(err); refusals++ {
-		created, err = b.Create(ctx, batch, WithIdempotencyKey(fmt.Sprintf("%s.%d", key, refusals)))
+	for rejections := 1; rejections <= maxRejections && isReplay(err); rejections++ {
+		created, err = b.Create(ctx, batch, WithIdempotencyKey(fmt.Sprintf("%s.%d", key, rejections)))
 	}
 	return created, err
 }

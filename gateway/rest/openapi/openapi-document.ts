@@ -118,7 +118,7 @@ const IDEMPOTENCY_KEY: OperationParameter = {
 const IF_NONE_MATCH: OperationParameter = {
   name: 'If-None-Match',
   in: 'header',
-  description: 'The `ETag` of the copy that you have: if it is still current, the answer is a 304 without a body.',
+  description: 'The `ETag` of the copy that you have: if it is still current, the response is a 304 without a body.',
   schema: TEXT,
   example: '"9Jq1xVZ0mS4"',
 };

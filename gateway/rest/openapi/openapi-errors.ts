@@ -144,8 +144,8 @@ export const ERROR_EXAMPLES = {
       { error: 'Requests from this address failed to authenticate too often; try again in 20 s.' },
     ),
     in_progress: error(
-      'Too many requests from this address are waiting for their answers.',
-      'Wait for answers before you send more requests.',
+      'Too many requests from this address are waiting for their responses.',
+      'Wait for responses before you send more requests.',
       { error: 'Too many requests from this address are in progress.' },
     ),
     pipelined: error(

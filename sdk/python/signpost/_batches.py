@@ -28,9 +28,9 @@ LONGEST_WAIT = 10
 #: How long the last look may take.
 LAST_LOOK = 1
 
-#: How often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes for a day. Each
-#: time it is sent with all the keys before.
-MOST_REFUSALS = 20
+#: How often a rejected part is sent again with another key: enough for a job that repeats it every 90 minutes for a day.
+#: Each time it is sent with all the keys before.
+MOST_REJECTIONS = 20
 
 
 class CreatedBatch(Batch):
@@ -88,7 +88,7 @@ class Batches:
     ) -> Iterator[CreatedBatch]:
         """Creates as many batches as the rows need, one after another, and yields each.
 
-        If one fails, or is refused, for example because the account has as many codes as its plan allows, the same call
+        If one fails, or is rejected, for example because the account has as many codes as its plan allows, the same call
         within 24 hours of the first continues after the batches that exist already: with the same rows in the same order,
         the same fields, the same `rows_per_batch`, and the same `idempotency_key` of at most 200 characters. To change any
         of these, pass the rows that are in no batch yet, with a new key. Rows that were skipped stay skipped: pass them
@@ -114,17 +114,17 @@ class Batches:
     def _create_part(self, key: str, **batch: Unpack[CreateBatchRequest]) -> CreatedBatch:
         """Creates a batch.
 
-        A refusal is stored with its key, so one that is replayed may no longer hold; it has created nothing. The batch is
-        sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that is not refused.
+        A rejection is stored with its key, so one that is replayed may no longer hold; it has created nothing. The batch is
+        sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that is not rejected.
         """
-        refusals = 0
+        rejections = 0
         while True:
             try:
-                return self.create(idempotency_key=f"{key}.{refusals}" if refusals > 0 else key, **batch)
+                return self.create(idempotency_key=f"{key}.{rejections}" if rejections > 0 else key, **batch)
             except ApiError as error:
-                if refusals == MOST_REFUSALS or error.headers.get("idempotent-replay") != "true":
+                if rejections == MOST_REJECTIONS or error.headers.get("idempotent-replay") != "true":
                     raise
-            refusals += 1
+            rejections += 1
 
     def get(self, id: str) -> Batch:
         return self._get(id, math.inf)

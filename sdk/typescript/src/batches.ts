@@ -31,10 +31,10 @@ export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
 const WAIT_MS = { first: 500, longest: 10_000 };
 
 /**
- * How often a refused part is sent again with another key: enough for a job that repeats it every 90 minutes for a day. Each
- * time it is sent with all the keys before.
+ * How often a rejected part is sent again with another key: enough for a job that repeats it every 90 minutes for a day.
+ * Each time it is sent with all the keys before.
  */
-const MOST_REFUSALS = 20;
+const MOST_REJECTIONS = 20;
 
 /** Batches: many codes in one request. */
 export class Batches {
@@ -73,7 +73,7 @@ export class Batches {
   }
 
   /**
-   * Creates as many batches as the rows need, one after another, and yields each. If one fails, or is refused, for
+   * Creates as many batches as the rows need, one after another, and yields each. If one fails, or is rejected, for
    * example because the account has as many codes as its plan allows, the same call within 24 hours of the first
    * continues after the batches that exist already: with the same rows in the same order, the same fields, the same
    * `rowsPerBatch`, and the same `idempotencyKey` of at most 200 characters. To change any of these, pass the rows that
@@ -97,17 +97,17 @@ export class Batches {
   }
 
   /**
-   * Creates a batch. A refusal is stored with its key, so one that is replayed may no longer hold; it has created nothing.
-   * The batch is sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that is not
-   * refused.
+   * Creates a batch. A rejection is stored with its key, so one that is replayed may no longer hold; it has created
+   * nothing. The batch is sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that
+   * is not rejected.
    */
   async #createPart(batch: CreateBatchRequest, key: string, options: RequestOptions): Promise<CreatedBatch> {
-    for (let refusals = 0; ; refusals++) {
-      const idempotencyKey = refusals === 0 ? key : `${key}.${refusals}`;
+    for (let rejections = 0; ; rejections++) {
+      const idempotencyKey = rejections === 0 ? key : `${key}.${rejections}`;
       try {
         return await this.create(batch, { ...options, idempotencyKey });
       } catch (error) {
-        if (refusals === MOST_REFUSALS || !isReplay(error)) throw error;
+        if (rejections === MOST_REJECTIONS || !isReplay(error)) throw error;
       }
     }
   }

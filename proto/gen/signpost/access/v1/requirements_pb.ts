@@ -42,7 +42,7 @@ export type Requirements = Message<"signpost.access.v1.Requirements"> & {
   cost: Cost;
 
   /**
-   * Whether the answer is stored under the caller's `idempotency-key`. The constraints on the request's fields are then
+   * Whether the response is stored under the caller's `idempotency-key`. The constraints on the request's fields are then
    * checked after the key, so that their errors are stored as well.
    *
    * @generated from field: bool remembered = 4;

@@ -1326,8 +1326,8 @@ export const UpdateOutcomeSchema: GenEnum<UpdateOutcome> = /*@__PURE__*/
  */
 export const CodesService: GenService<{
   /**
-   * Creates a dynamic code. With an `idempotency-key` in the metadata (1–255 visible ASCII characters) the answer is
-   * stored for 24 hours and replayed, marked `idempotent-replay: true`.
+   * Creates a dynamic code. With an `idempotency-key` in the metadata (1–255 visible ASCII characters) the response
+   * is stored for 24 hours and replayed, marked `idempotent-replay: true`.
    * Errors: `invalid_argument` for a bad target, an unknown or unverified domain; `resource_exhausted` QR_LIMIT_REACHED
    * (with `limit` and `used`); `already_exists` or `aborted` for an idempotency key reused or in flight; `unavailable`
    * when no short code could be allocated. Source: POST /api/v1/qr-codes.
