@@ -65,7 +65,7 @@ export type Endpoint = Message<"signpost.webhooks.v1.Endpoint"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it first answered with a 2xx at this address. Absent until then: only test events are sent, and others wait.
+   * When it first answered with a 2xx at this URL. Absent until then: only test events are sent, and others wait.
    *
    * @generated from field: google.protobuf.Timestamp verified_at = 7;
    */
@@ -795,8 +795,8 @@ export const DeliveryStatusSchema: GenEnum<DeliveryStatus> = /*@__PURE__*/
 export const WebhooksService: GenService<{
   /**
    * Adds an endpoint; its secret is shown only here and after a rotation. An event of the type `webhook.test` is sent
-   * at once; other events follow only after the endpoint has answered one with a 2xx. Errors: `invalid_argument` for an
-   * address that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
+   * at once; other events follow only after the endpoint has answered one with a 2xx. Errors: `invalid_argument` for a
+   * URL that may not be called; `resource_exhausted` LIMIT_REACHED when the account has 50 endpoints.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.CreateEndpoint
    */
@@ -816,8 +816,8 @@ export const WebhooksService: GenService<{
     output: typeof ListEndpointsResponseSchema;
   },
   /**
-   * Changes what is set: address, event types, enabled or not. After a new address, or when it is enabled again, an
-   * endpoint must first answer a test event, like a new one. Errors: `not_found`.
+   * Changes what is set: URL, event types, enabled or not. After a new URL, or when it is enabled again, an endpoint
+   * must first answer a test event, like a new one. Errors: `not_found`.
    *
    * @generated from rpc signpost.webhooks.v1.WebhooksService.UpdateEndpoint
    */
