@@ -153,7 +153,7 @@ test('exits with 2 after invalid usage, and with 1 and a sentence after a reject
     /^--events: each must be one of/,
   );
   expect(await rejection('remove', '--id', 'hook_x', '--yes')).toBe(
-    '--id: this account has no such webhook endpoint.\n',
+    '--id: there is no such webhook endpoint on this account.\n',
   );
   const stderr = 'Specify one delivery with --delivery, or failed ones with --id and --since.\n';
   expect(await run('resend')).toEqual({ code: 2, stdout: '', stderr });

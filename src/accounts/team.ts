@@ -11,6 +11,7 @@ import { ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { expectOwner } from '../access/member-role.ts';
+import { notFound } from '../calls/not-found.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { memberAdded, memberRemoved } from '../events/events.ts';
@@ -81,7 +82,7 @@ async function lockedMember(em: EntityManager, context: HandlerContext, encoded:
   const id = decodeId('mbr', encoded);
   await lockAccount(connectionOf(em), accountId);
   const found = id === undefined ? null : await em.findOne(MemberEntity, { id, accountId });
-  if (!found) throw failure('NOT_FOUND', 'There is no such member of this account.');
+  if (!found) throw notFound('member');
   return found;
 }
 

@@ -12,6 +12,7 @@ import {
 } from '../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { accountOf } from '../access/caller.ts';
 import { batchExists, CODES_OF_BATCH } from '../batches/batch-lookups.ts';
+import { notFound } from '../calls/not-found.ts';
 import { CODES_IN_FOLDER, codeExists, codeTitles } from '../codes/code-lookups.ts';
 import type { Database } from '../db/database.ts';
 import { inSnapshot } from '../db/snapshot.ts';
@@ -131,10 +132,6 @@ async function selectionOf(
       return { name: 'batch', query: CODES_OF_BATCH, id };
     }
   }
-}
-
-function notFound(kind: string) {
-  return failure('NOT_FOUND', `There is no such ${kind} on this account.`);
 }
 
 function toRecordedScan({ id, code_id, scanned_ms, operating_system, ...fields }: StoredScan) {

@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Cursors } from '../../common/contract/cursors.ts';
-import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { pageById, pageOf } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
@@ -17,6 +16,7 @@ import {
   ListBatchesResponseSchema,
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import { notFound } from '../calls/not-found.ts';
 import { scanUrl } from '../codes/code-row.ts';
 import type { Database } from '../db/database.ts';
 import { lookUpCode } from '../db/look-up-code.ts';
@@ -65,7 +65,7 @@ const rowsOf = (status: RowStatus) =>
 export async function findBatch(em: EntityManager, accountId: string, id: string): Promise<BatchEntity> {
   const uuid = decodeId('batch', id);
   const batch = uuid === undefined ? null : await em.findOne(BatchEntity, { id: uuid, accountId });
-  if (!batch) throw failure('NOT_FOUND', 'There is no such batch on this account.');
+  if (!batch) throw notFound('batch');
   return batch;
 }
 

@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from 'pg';
-import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { grouped } from '../../common/queues/grouped.ts';
+import { notFound } from '../calls/not-found.ts';
 import {
   COLUMNS_WITHOUT_CONTENT,
   type CodeRowWithoutContent,
@@ -29,7 +29,7 @@ export async function findCode(on: Queryable, accountId: string, id: string): Pr
 }
 
 function found(row: ScannedCodeRow | undefined): ScannedCodeRow {
-  if (!row) throw failure('NOT_FOUND', 'There is no such code on this account.');
+  if (!row) throw notFound('code');
   return row;
 }
 

@@ -13,6 +13,7 @@ import { recordChange } from '../access/audit.ts';
 import { commitLimitOf, ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
 import { lockAccount } from '../access/lock-account.ts';
+import { notFound } from '../calls/not-found.ts';
 import type { Database } from '../db/database.ts';
 import { connectionOf } from '../db/orm-transaction.ts';
 import { DomainEntity, domainMessage } from './domain.ts';
@@ -75,7 +76,7 @@ export function domainsService(options: {
       const { id: accountId } = accountOf(context);
       const key = keyOf(accountId, request.id);
       const domain = await orm.em.fork().findOne(DomainEntity, key);
-      if (!domain) throw notFound();
+      if (!domain) throw notFound('domain');
       const { signal } = context;
       const result = await inTurn(accountId, signal, () => lookUp(domain, platform, signal)).catch((error: unknown) => {
         if (!(error instanceof ResolversUnavailable)) throw error;
@@ -86,7 +87,7 @@ export function domainsService(options: {
       const updated = await inAccountQueue(context, () =>
         applyDnsResult(orm, key, result, record, commitLimitOf(context)),
       );
-      if (!updated) throw notFound();
+      if (!updated) throw notFound('domain');
       return { domain: domainMessage(updated) };
     },
     async listDomains(_, context) {
@@ -98,7 +99,7 @@ export function domainsService(options: {
       const key = keyOf(accountOf(context).id, request.id);
       const removed = await ormTransactionOf(context, orm, async (em) => {
         const domain = await em.findOne(DomainEntity, key, { lockMode: LockMode.PESSIMISTIC_WRITE });
-        if (!domain) throw notFound();
+        if (!domain) throw notFound('domain');
         const tx = connectionOf(em);
         if (domain.state !== 'pending') await publishHost(em, domain, { removed: true });
         await recordChange(tx, context, request.id);
@@ -123,10 +124,6 @@ export function domainsService(options: {
 /** Fails with NOT_FOUND when `id` is not the id of a domain. */
 function keyOf(accountId: string, id: string): DomainKey {
   const uuid = decodeId('domain', id);
-  if (uuid === undefined) throw notFound();
+  if (uuid === undefined) throw notFound('domain');
   return { id: uuid, accountId };
-}
-
-function notFound() {
-  return failure('NOT_FOUND', 'There is no such domain on this account.');
 }

@@ -1,9 +1,9 @@
 import { type EntitySchema, LockMode } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { failure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
 import { type Statement, statement } from '../../common/postgres/sql.ts';
+import { notFound } from '../calls/not-found.ts';
 import { FolderEntity, folded, type LabelEntity, TagEntity } from './entities.ts';
 import { type ParsedName, parseFolderName, parseTagName } from './names.ts';
 
@@ -117,6 +117,6 @@ export async function lockLabels<const Ids extends readonly string[]>(
   const lock = { lockMode: LockMode.PESSIMISTIC_WRITE, orderBy: { id: 'asc' } } as const;
   const found = await em.find(entity, { accountId, id: { $in: uuids } }, lock);
   const locked = uuids.flatMap((uuid) => found.find(({ id }) => id === uuid) ?? []);
-  if (locked.length !== ids.length) throw failure('NOT_FOUND', `There is no such ${name} on this account.`);
+  if (locked.length !== ids.length) throw notFound(name);
   return locked as { [Index in keyof Ids]: LabelEntity };
 }

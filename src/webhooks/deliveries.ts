@@ -4,7 +4,6 @@ import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { isoTime } from '../../common/contract/code-json.ts';
 import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
-import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId, lowestUuidAt, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
 import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
@@ -18,6 +17,7 @@ import {
   DeliverySchema,
   DeliveryStatus,
 } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { notFound } from '../calls/not-found.ts';
 import { postgresNow } from '../db/clock.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
@@ -114,7 +114,7 @@ export async function findDelivery(em: EntityManager, accountId: string, id: str
     uuid === undefined ? null : await em.findOne(DeliveryEntity, { id: uuid, accountId }, { populate: ['body'] });
   const hasEndpoint =
     delivery && (await em.count(EndpointEntity, { id: delivery.endpointId, accountId, deleted: false })) > 0;
-  if (!hasEndpoint) throw failure('NOT_FOUND', 'This account has no such delivery.');
+  if (!hasEndpoint) throw notFound('delivery');
   return delivery;
 }
 
@@ -204,6 +204,6 @@ function attemptMessage({ at, status, latency_ms, response }: AttemptRow): Attem
 function one(deliveries: readonly Delivery[]): Delivery {
   const [delivery] = deliveries;
   // Its endpoint was locked when it was found, and a deletion waits for that lock.
-  if (!delivery) throw failure('NOT_FOUND', 'This account has no such delivery.');
+  if (!delivery) throw notFound('delivery');
   return delivery;
 }

@@ -96,13 +96,13 @@ async function expectUnknown(endpoint: string, delivery: string): Promise<void> 
     () => webhooks.listDeliveries({ endpointId: endpoint }),
     () => webhooks.resendFailed({ endpointId: endpoint, since: timestampFromDate(new Date(0)) }),
   ]) {
-    expect(await rejection(call())).toBe('NOT_FOUND This account has no such webhook endpoint.');
+    expect(await rejection(call())).toBe('NOT_FOUND There is no such webhook endpoint on this account.');
   }
   for (const call of [
     () => webhooks.resendDelivery({ id: delivery }),
     () => webhooks.listAttempts({ deliveryId: delivery }),
   ]) {
-    expect(await rejection(call())).toBe('NOT_FOUND This account has no such delivery.');
+    expect(await rejection(call())).toBe('NOT_FOUND There is no such delivery on this account.');
   }
 }
 

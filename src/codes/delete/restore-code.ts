@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg';
-import { failure } from '../../../common/contract/errors.ts';
 import { decodeId } from '../../../common/contract/ids.ts';
 import type { Code } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../../access/caller.ts';
+import { notFound } from '../../calls/not-found.ts';
 import { scannedCodeFrom } from '../code-row.ts';
 import { findCode, lockCodes } from '../find-code.ts';
 import { restoreDeleted } from './restore-codes.ts';
@@ -19,7 +19,7 @@ export async function restoreCode(
 ): Promise<{ code: Code; changed: boolean }> {
   const uuid = decodeId('qr', id);
   const [before] = uuid === undefined ? [] : await lockCodes(tx, account.id, [uuid]);
-  if (!before) throw failure('NOT_FOUND', 'There is no such code on this account.');
+  if (!before) throw notFound('code');
   const isDeleted = before.deleted_at !== null;
   if (isDeleted) {
     const refusal = (await restoreDeleted(tx, platformUrl, account, [before])).get(before.id);

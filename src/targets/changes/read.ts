@@ -2,7 +2,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Cursors, positionAfter } from '../../../common/contract/cursors.ts';
-import { failure } from '../../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../../common/contract/ids.ts';
 import { endPage, pageById, pageOf } from '../../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
@@ -15,6 +14,7 @@ import {
   TargetChangeStatus,
   TargetRowStatus,
 } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { notFound } from '../../calls/not-found.ts';
 import type { Database } from '../../db/database.ts';
 import { isCompleted } from '../../jobs/progress.ts';
 import { TargetChangeEntity, type TargetChangeRowRecord } from './entities.ts';
@@ -53,7 +53,7 @@ const rowsOf = (status: TargetRowStatus) =>
 export async function findChange(em: EntityManager, accountId: string, id: string): Promise<TargetChangeEntity> {
   const uuid = decodeId('change', id);
   const change = uuid === undefined ? null : await em.findOne(TargetChangeEntity, { id: uuid, accountId });
-  if (!change) throw failure('NOT_FOUND', 'There is no such change of targets on this account.');
+  if (!change) throw notFound('change of targets');
   return change;
 }
 

@@ -8,6 +8,7 @@ import { expectBelowLimit } from '../../../common/contract/limits.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import { type Endpoint, EndpointSchema } from '../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { lockAccount } from '../../access/lock-account.ts';
+import { notFound } from '../../calls/not-found.ts';
 import type { Database } from '../../db/database.ts';
 import { connectionOf } from '../../db/orm-transaction.ts';
 import { EVENT_TYPES, type EventType } from '../../events/cloud-event.ts';
@@ -122,6 +123,6 @@ export function isEnabled({ disabledReason }: EndpointEntity): boolean {
 }
 
 function expectFound<Value>(value: Value | undefined): Value {
-  if (value === undefined) throw failure('NOT_FOUND', 'This account has no such webhook endpoint.');
+  if (value === undefined) throw notFound('webhook endpoint');
   return value;
 }
