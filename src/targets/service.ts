@@ -88,7 +88,7 @@ export function targetsService(options: {
     async setTarget(request, context) {
       const { targetUrl, policy } = request;
       if (targetUrl === undefined && policy === undefined) {
-        throw failure('NO_FIELDS', 'Name at least one of target_url and policy.');
+        throw failure('NO_FIELDS', 'Set at least one of target_url and policy.');
       }
       return change(context, request, async (tx, before) => ({
         ...before,

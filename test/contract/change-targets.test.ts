@@ -169,7 +169,7 @@ describe('rows', () => {
     expect(counts(present(change))).toEqual({ total: 17, pending: 0, changed: 1, unchanged: 0, failed: 16 });
     expect(rows.map(({ reason }) => reason)).toEqual([
       'Name the code by id, short_code or external_ref.',
-      'Name at least one of target_url and policy.',
+      'Set at least one of target_url and policy.',
       'target_url: must be an absolute http or https URL.',
       'policy.rules[0].outcome.target_url: must be an absolute http or https URL.',
       'policy.rules: must contain no more than 20 items.',

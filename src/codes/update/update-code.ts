@@ -109,7 +109,7 @@ const MASKED = [...Object.values(FIELDS).filter((field) => field !== 'policy'), 
 /** The paths of the request's mask. Fails with NO_FIELDS without any, and with INVALID_FIELD for others. */
 export function changedPaths({ updateMask }: UpdateCodeRequest): ReadonlySet<string> {
   if (!updateMask || updateMask.paths.length === 0) {
-    throw failure('NO_FIELDS', `Name at least one of ${MASKED.join(', ')}.`);
+    throw failure('NO_FIELDS', `Set at least one of ${MASKED.join(', ')}.`);
   }
   expectWholeFields(updateMask, MASKED);
   return new Set(updateMask.paths);

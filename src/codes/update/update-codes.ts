@@ -57,7 +57,7 @@ async function readChanges(
   const changesFields = paused !== undefined || folder !== undefined || addTags.length > 0 || removeTags.length > 0;
   if (deleted === undefined) {
     if (changesFields) return readFieldChanges(tx, accountId, request);
-    throw failure('NO_FIELDS', 'Name at least one of paused, folder, add_tags, remove_tags, deleted.');
+    throw failure('NO_FIELDS', 'Set at least one of paused, folder, add_tags, remove_tags, deleted.');
   }
   if (changesFields) throw failure('INVALID_FIELD', 'deleted: cannot be combined with other changes.');
   return undefined;

@@ -111,7 +111,7 @@ function formProblem(input: TargetRowInput): string | undefined {
   const problem = nulProblem({ [reference.kind]: reference.text });
   if (problem !== undefined) return problem;
   const { targetUrl, policy } = input;
-  if (targetUrl === undefined && policy === undefined) return 'Name at least one of target_url and policy.';
+  if (targetUrl === undefined && policy === undefined) return 'Set at least one of target_url and policy.';
   if (policy === undefined) return undefined;
   return violationSentence(SetTargetRequestSchema, create(SetTargetRequestSchema, { policy }));
 }
