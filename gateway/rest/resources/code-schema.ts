@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_URL_CHARACTERS } from '../../../common/codes/web-address.ts';
 import type { CodeJson, DesignJson } from '../../../common/contract/code-json.ts';
 import { MAX_TAGS } from '../../../common/contract/limits.ts';
 import { CODE_TYPE_BY_NAME, namesOf } from '../../../common/contract/names.ts';
@@ -62,7 +63,7 @@ export const codeExample: CodeJson = {
 
 /** The target of a code. */
 export const TARGET_URL = {
-  maxLength: 2_048,
+  maxLength: MAX_URL_CHARACTERS,
   description: 'The target of scans: an absolute http or https URL without credentials.',
 };
 
