@@ -7,8 +7,8 @@ import { EVENTS_BY_TYPE, type EventDescription } from './event-schema.ts';
 import { ERROR_EXAMPLES, ERRORS, type ErrorCases, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
 import type { Header, OpenApiDocument, Operation, OperationParameter, Schema, Webhook } from './openapi-types.ts';
 
-/** The version of the API, from the contract. */
-const VERSION = '1.3.0';
+/** Version of the API and the SDKs. */
+export const VERSION = '1.3.0';
 
 const TEXT = { type: 'string' };
 

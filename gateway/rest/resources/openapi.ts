@@ -4,6 +4,7 @@ import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admissio
 import type { CoreClients } from '../../core/clients.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { isCurrent } from '../entity-tags.ts';
+import { VERSION } from '../openapi/openapi-document.ts';
 
 /** Returns the OpenAPI document to any valid key. Source: GET /api/v1/openapi. */
 export function openApi(core: CoreClients, document: () => Record<string, unknown>): Endpoint {
@@ -20,7 +21,7 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     headers: { ETag: 'Changes with the document.' },
     response: {
       schema: z.record(z.string(), z.unknown()).meta({ description: 'An OpenAPI 3.1 document.' }),
-      example: { openapi: '3.1.0', info: { title: 'Signpost', version: '1.3.0' } },
+      example: { openapi: '3.1.0', info: { title: 'Signpost', version: VERSION } },
     },
     errors: {},
     errorCases: {},
