@@ -32,12 +32,6 @@ export interface Parameter {
   readonly example: unknown;
 }
 
-/**
- * The error statuses that an endpoint describes. Any endpoint may also answer 401, 429, 500 and 503; it describes a 503
- * only if it has a cause of its own.
- */
-export type ErrorStatus = 400 | 403 | 404 | 409 | 413 | 503;
-
 /** The sections of the reference. */
 export const SECTIONS = {
   'QR codes': 'Dynamic, static and landing-page codes, with their targets, images and scans.',
@@ -70,9 +64,10 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   /** The operations that take the `id` of the response. */
   readonly links?: readonly string[];
   readonly response: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
-  readonly errors: Readonly<Partial<Record<ErrorStatus, string>>>;
-  /** The causes of `errors`, by their names in the catalogue. */
-  readonly errorCases: ErrorCases;
+  /** The causes of its errors by status. Any endpoint may also respond 401, 429, 500 and 503. */
+  readonly errors: ErrorCases;
+  /** Descriptions of statuses, in place of those that are made of the causes. */
+  readonly errorDescriptions?: Readonly<Partial<Record<keyof ErrorCases, string>>>;
   handle(call: Call<Body>): Promise<EndpointResponse<Data>>;
 }
 

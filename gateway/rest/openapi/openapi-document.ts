@@ -4,7 +4,7 @@ import { type Endpoint, SECTIONS } from '../endpoint.ts';
 import { batchExample } from '../resources/batch-schema.ts';
 import { codeExample } from '../resources/code-schema.ts';
 import { EVENTS_BY_TYPE, type EventDescription } from './event-schema.ts';
-import { ERROR_EXAMPLES, ERRORS, type ErrorCases, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
+import { ERROR_EXAMPLES, ERROR_HEADERS, type ErrorCases, EVERYWHERE, errorSchema, RATE } from './openapi-errors.ts';
 import type { Header, OpenApiDocument, Operation, OperationParameter, Schema, Webhook } from './openapi-types.ts';
 
 /** Version of the API and the SDKs. */
@@ -148,28 +148,33 @@ function successes(
   );
 }
 
-function failures({ errors, errorCases, idempotent }: Endpoint): Operation['responses'] {
-  const own: Record<string, string> = errors;
+function failures({ errors, errorDescriptions, idempotent }: Endpoint): Operation['responses'] {
+  const descriptions: Readonly<Record<string, string>> = errorDescriptions ?? {};
   const cases = Object.entries(ERROR_EXAMPLES).flatMap(([status, examples]) => {
-    const names: readonly string[] = [...(of(errorCases, status) ?? []), ...(of(EVERYWHERE, status) ?? [])];
+    const names: readonly string[] = [...(of(errors, status) ?? []), ...(of(EVERYWHERE, status) ?? [])];
     const listed = Object.entries(examples).filter(([name]) => names.includes(name));
     return listed.length > 0 ? [[status, Object.fromEntries(listed)] as const] : [];
   });
   return Object.fromEntries(
     cases.map(([status, examples]) => {
-      const { description, headers } = ERRORS[Number(status) as keyof typeof ERRORS];
+      const headers = ERROR_HEADERS[Number(status) as keyof typeof ERROR_HEADERS];
       const replay = idempotent ? ['Idempotent-Replay'] : [];
       const inFlight = 'key_in_flight' in examples ? ['Retry-After'] : [];
       return [
         status,
         {
-          description: own[status] ?? description,
+          description: descriptions[status] ?? alternatives(Object.values(examples).map(({ summary }) => summary)),
           headers: refer(['X-Request-Id', ...headers, ...inFlight, ...replay]),
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
         },
       ];
     }),
   );
+}
+
+/** The sentences as one: any of them may be the cause. */
+function alternatives(sentences: readonly string[]): string {
+  return sentences.join(' ').replace(/\. (.)/g, (_, start: string) => `; or ${start.toLowerCase()}`);
 }
 
 function of(cases: ErrorCases, status: string): readonly string[] | undefined {

@@ -46,13 +46,13 @@ export const ERROR_EXAMPLES = {
     invalid_cursor: error('The cursor was not issued for this list.', 'Start again without a cursor.', {
       error: 'cursor: was not issued by this service for this list.',
     }),
-    no_fields: error('A change without any field that can be changed.', 'Send at least one of the named fields.', {
+    no_fields: error('The change has no field that can be changed.', 'Send at least one of the named fields.', {
       error: 'Nothing to change: send at least one of target_url, name, paused, folder, tags.',
     }),
-    unknown_format: error('The format is not known.', 'Ask for `png` or `svg`.', {
+    unknown_format: error('`format` is neither `png` nor `svg`.', 'Ask for `png` or `svg`.', {
       error: 'format: must be one of png, svg.',
     }),
-    unknown_status: error('The status is not known.', 'Use one of the named values.', {
+    unknown_status: error('`status` is not known.', 'Use one of the named values.', {
       error: 'status: must be one of pending, created, failed, skipped.',
     }),
     no_rows: error('The batch has no rows.', 'Send at least one.', { error: 'rows: must contain at least 1 item.' }),
@@ -96,18 +96,22 @@ export const ERROR_EXAMPLES = {
   },
   409: {
     key_reused: error(
-      'The idempotency key was used for something else; without `Retry-After`.',
+      'The idempotency key was used for something else (without `Retry-After`).',
       'Generate a new key for each creation, and retry with the same bytes.',
       { error: 'This Idempotency-Key was used with a different request.' },
     ),
     key_in_flight: error(
-      'The first request with this key is still running.',
+      'The first request with this key is still running (with `Retry-After`).',
       'Retry with the same key after as many seconds as `Retry-After` says; a batch may take 20 s.',
       { error: 'A request with this Idempotency-Key is still running.' },
     ),
-    no_target: error('The code is static or a landing page.', 'Change the target of dynamic codes only.', {
-      error: 'Only dynamic codes have a target that can be changed.',
-    }),
+    no_target: error(
+      'The code is static or a landing page: it has no target to change.',
+      'Change the target of dynamic codes only.',
+      {
+        error: 'Only dynamic codes have a target that can be changed.',
+      },
+    ),
     nothing_to_encode: error('The code has nothing to encode.', 'Request images of other codes.', {
       error: 'This code has nothing to encode.',
     }),
@@ -132,7 +136,7 @@ export const ERROR_EXAMPLES = {
       },
     ),
     quota: error(
-      'The quota of the month is used up; without `Retry-After`.',
+      'The quota of the month is used up (without `Retry-After`).',
       'Wait for the next month, or change the plan.',
       {
         error: 'The 50000 requests of this month are used up; the next month begins on 2026-12-01.',
@@ -182,28 +186,17 @@ export type ErrorCases = {
   readonly [Status in keyof typeof ERROR_EXAMPLES]?: readonly (keyof (typeof ERROR_EXAMPLES)[Status])[];
 };
 
-interface ErrorDescription {
-  /** The description for endpoints without their own. */
-  readonly description: string;
-  readonly headers: readonly string[];
-}
-
-/** All error statuses. */
-export const ERRORS: Readonly<Record<keyof typeof ERROR_EXAMPLES, ErrorDescription>> = {
-  400: { description: 'Bad input.', headers: RATE },
-  401: { description: 'Missing or invalid key.', headers: ['WWW-Authenticate'] },
-  403: { description: 'The plan does not allow it.', headers: RATE },
-  404: { description: 'Not found.', headers: RATE },
-  409: { description: 'Conflict.', headers: RATE },
-  413: { description: 'Too large.', headers: RATE },
-  429: {
-    description:
-      'The monthly quota is used up; or, with `Retry-After`, more than 120 requests in 60 seconds, or too many requests ' +
-      'from this address that failed to authenticate, or from it or on this connection that are in progress.',
-    headers: [...RATE, 'Retry-After'],
-  },
-  500: { description: 'Server error.', headers: RATE },
-  503: { description: 'The service is temporarily unavailable; retry.', headers: ['Retry-After'] },
+/** The headers of errors by status. */
+export const ERROR_HEADERS: Readonly<Record<keyof typeof ERROR_EXAMPLES, readonly string[]>> = {
+  400: RATE,
+  401: ['WWW-Authenticate'],
+  403: RATE,
+  404: RATE,
+  409: RATE,
+  413: RATE,
+  429: [...RATE, 'Retry-After'],
+  500: RATE,
+  503: ['Retry-After'],
 };
 
 /** The errors that every endpoint can return. */

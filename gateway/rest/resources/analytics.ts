@@ -94,8 +94,7 @@ export function analytics(core: CoreClients): Endpoint[] {
           },
         },
       },
-      errors: { 404: 'No such code on this account.' },
-      errorCases: { 404: ['no_such_code'] },
+      errors: { 404: ['no_such_code'] },
       async handle({ id, query, options }) {
         const read = await core.analytics.getCodeAnalytics({ id, ...integer(query, 'period') }, options);
         return { status: 200, body: { success: true, data: analyticsJson(read) } };

@@ -23,8 +23,6 @@ const CREATE_TIMEOUT_MS = 60_000;
 
 const ROW_STATUS_NAMES = namesOf(ROW_STATUS_BY_NAME);
 
-const NO_ACCESS = 'API access or batches are not on the plan.';
-
 /** Batches: create, list, read. Source: POST and GET /api/v1/batches; docs/contract.md, "Batches". */
 export function batches(core: CoreClients): Endpoint[] {
   return [
@@ -47,8 +45,7 @@ export function batches(core: CoreClients): Endpoint[] {
         }),
         example: { success: true, data: [batchExample], pagination: { limit: 25, offset: 0 }, total: 1 },
       },
-      errors: { 403: NO_ACCESS },
-      errorCases: { 403: ['business_plan_required', 'no_batches'] },
+      errors: { 403: ['business_plan_required', 'no_batches'] },
       async handle({ query, options }) {
         const request = { ...integer(query, 'limit'), ...integer(query, 'offset') };
         const page = await core.batches.listBatches(request, options);
@@ -108,12 +105,6 @@ export function batches(core: CoreClients): Endpoint[] {
         example: { success: true, data: batchExample },
       },
       errors: {
-        400: 'No rows, a `domain_id` that is unknown or not live, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
-        403: `More rows than the plan allows in one batch, the QR code limit is reached, or: ${NO_ACCESS}`,
-        409: 'The `Idempotency-Key` was used with a different request; or, with `Retry-After`, such a request is still running.',
-        413: 'More than 25,000 rows, or more than 3,500,000 bytes; split it into sequential batches.',
-      },
-      errorCases: {
         400: ['no_rows', 'unknown_domain', 'invalid_field', 'malformed_json', 'idempotency_key'],
         403: ['batch_limit_exceeded', 'qr_limit_reached', 'business_plan_required', 'no_batches'],
         409: ['key_reused', 'key_in_flight'],
@@ -181,8 +172,7 @@ export function batches(core: CoreClients): Endpoint[] {
           total: 1,
         },
       },
-      errors: { 400: '`status` is not known.', 403: NO_ACCESS, 404: 'No such batch on this account.' },
-      errorCases: { 400: ['unknown_status'], 403: ['business_plan_required', 'no_batches'], 404: ['no_such_batch'] },
+      errors: { 400: ['unknown_status'], 403: ['business_plan_required', 'no_batches'], 404: ['no_such_batch'] },
       async handle({ id, query, options }) {
         const status = oneOf(query, 'status', ROW_STATUS_NAMES);
         const request = {

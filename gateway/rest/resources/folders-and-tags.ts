@@ -39,8 +39,8 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
           data: [{ id: 'folder_01kagcpn8me3vs6t7k5sfm2s9p', name: 'Berlin', code_count: 12 }],
         },
       },
-      errors: { 503: 'The folders could not be read; retry. Never an empty list instead.' },
-      errorCases: {},
+      errors: {},
+      errorDescriptions: { 503: 'The folders could not be read; retry. Never an empty list instead.' },
       async handle({ options }) {
         const { folders, nextCursor } = await core.taxonomy.listFolders({ limit: LIMITS.folders }, options);
         expectAll('folders', nextCursor);
@@ -60,8 +60,8 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
         schema: tagList,
         example: { success: true, data: [{ id: 'tag_01kagcpn9jfbxsg8m2yq3v7d0c', name: 'summer', code_count: 40 }] },
       },
-      errors: { 503: 'The tags could not be read; retry. Never an empty list instead.' },
-      errorCases: {},
+      errors: {},
+      errorDescriptions: { 503: 'The tags could not be read; retry. Never an empty list instead.' },
       async handle({ options }) {
         const { tags, nextCursor } = await core.taxonomy.listTags({ limit: LIMITS.tags }, options);
         expectAll('tags', nextCursor);

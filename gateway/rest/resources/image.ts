@@ -55,13 +55,6 @@ export function image(core: CoreClients): Endpoint[] {
       },
       response: { media: { 'image/png': {}, 'image/svg+xml': { schema: { type: 'string' }, example: SVG } } },
       errors: {
-        400: '`format` is neither `png` nor `svg`.',
-        403: 'API access or images are not on the plan.',
-        404: 'No such code on this account.',
-        409: 'The code has nothing to encode.',
-        503: 'The custom domain of the code could not be resolved; retry.',
-      },
-      errorCases: {
         400: ['unknown_format'],
         403: ['business_plan_required', 'no_images'],
         404: ['no_such_code'],

@@ -24,7 +24,6 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
       example: { openapi: '3.1.0', info: { title: 'Signpost', version: VERSION } },
     },
     errors: {},
-    errorCases: {},
     async handle({ headers: received, options }) {
       await core.admission.admit({}, options);
       etag ||= `"${createHash('sha256').update(JSON.stringify(document())).digest('base64url')}"`;

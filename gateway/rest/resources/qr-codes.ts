@@ -93,11 +93,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
           total: 1,
         },
       },
-      errors: {
-        400: 'Unknown folder, or a cursor that was not issued to this account.',
-        403: 'API access is not on the plan.',
-      },
-      errorCases: { 400: ['unknown_folder', 'invalid_cursor'], 403: ['business_plan_required'] },
+      errors: { 400: ['unknown_folder', 'invalid_cursor'], 403: ['business_plan_required'] },
       async handle({ query, options }) {
         const request = {
           ...integer(query, 'limit'),
@@ -154,13 +150,6 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         example: one.example,
       },
       errors: {
-        400: 'Missing or invalid `target_url`, unknown or unverified `domain_id`, a field of the wrong type, malformed JSON, or an invalid `Idempotency-Key`.',
-        403: 'The plan’s QR code limit is reached, or API access is not on the plan.',
-        409: 'The `Idempotency-Key` was used with a different request; or, with `Retry-After`, such a request is still running.',
-        413: 'The body is larger than 1 MiB.',
-        503: 'No short code could be allocated, or idempotency could not be guaranteed; retry.',
-      },
-      errorCases: {
         400: ['invalid_field', 'unknown_domain', 'malformed_json', 'idempotency_key'],
         403: ['qr_limit_reached', 'business_plan_required'],
         409: ['key_reused', 'key_in_flight'],
@@ -191,8 +180,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       description: 'One code of the account, of any type.',
       success: { 200: 'The code.' },
       response: one,
-      errors: { 404: 'No such code on this account.' },
-      errorCases: { 404: ['no_such_code'] },
+      errors: { 404: ['no_such_code'] },
       async handle({ id, options }) {
         const { code } = await core.codes.getCode({ id }, options);
         return { status: 200, body: { success: true, data: codeJson(requiredField(code, 'code')) } };
@@ -216,12 +204,6 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
       success: { 200: 'The changed code.' },
       response: one,
       errors: {
-        400: 'A field of the wrong type or with an invalid value, or no recognised field.',
-        404: 'No such code on this account.',
-        409: 'The code is static or a landing page: it has no target to change. Nothing was changed.',
-        413: 'The body is larger than 1 MiB.',
-      },
-      errorCases: {
         400: ['invalid_field', 'no_fields', 'malformed_json'],
         404: ['no_such_code'],
         409: ['no_target'],
@@ -254,8 +236,7 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         schema: envelope(z.object({ id: z.string(), deleted: z.literal(true) }).meta({ id: 'DeletedCode' })),
         example: { success: true, data: { id: codeExample.id, deleted: true } },
       },
-      errors: { 404: 'No such code on this account.' },
-      errorCases: { 404: ['no_such_code'] },
+      errors: { 404: ['no_such_code'] },
       async handle({ id, options }) {
         const deleted = await changed(core.codes.deleteCode({ id }, options));
         return { status: 200, body: { success: true, data: { id: deleted.id, deleted: true } } };
