@@ -1,13 +1,13 @@
 import { type DescMethod, type DescService, getOption } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { beforeAll, expect, test } from 'vitest';
+import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
 import { Caller, requires } from '../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { AccountsService, Plan, Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { AnalyticsService } from '../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { BatchesService } from '../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
-import { ImagesService } from '../proto/gen/signpost/images/v1/images_pb.ts';
+import { EventsService } from '../proto/gen/signpost/events/v1/events_pb.ts';
 import { ScansService } from '../proto/gen/signpost/scans/v1/scans_pb.ts';
 import { TargetsService } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { TaxonomyService } from '../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -15,19 +15,10 @@ import { WebhooksService } from '../proto/gen/signpost/webhooks/v1/webhooks_pb.t
 import { internal } from './contract/internal.ts';
 import { type Dns, startDns } from './harness/dns.ts';
 import { type Signpost, startSignpost } from './harness/processes.ts';
+import { OWN_SERVICES } from './harness/rpc-services.ts';
 
-const SERVICES: readonly DescService[] = [
-  AccountsService,
-  AnalyticsService,
-  BatchesService,
-  CodesService,
-  DomainsService,
-  ImagesService,
-  ScansService,
-  TargetsService,
-  TaxonomyService,
-  WebhooksService,
-];
+/** Those whose calls belong to an account. */
+const SERVICES = OWN_SERVICES.filter((service) => service !== AdmissionService && service !== EventsService);
 
 /** Methods that change something, as the contract marks them; streams only tell. */
 const changing = SERVICES.flatMap(({ methods }) => methods as DescMethod[]).filter(
