@@ -1,13 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { CsvError, parse } from 'csv-parse/sync';
+import { MAX_ROWS } from '../common/contract/limits.ts';
 import { policyFromJson } from '../common/targets/policy-json.ts';
 import type { Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type TargetRowInput, TargetRowInputSchema } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { UsageError } from './core.ts';
 import { readOptionFile } from './read-option-file.ts';
-
-/** The most rows that the core accepts at once. */
-const MAX_ROWS = 25_000;
 
 const CODE_COLUMNS = { id: 'id', short_code: 'shortCode', external_ref: 'externalRef' } as const;
 const COLUMNS = [...Object.keys(CODE_COLUMNS), 'target_url', 'policy'];

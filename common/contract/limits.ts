@@ -3,8 +3,11 @@ import { failure } from './errors.ts';
 /** Limits of every account, whatever its plan or contract. Source: docs/contract.md, "Limits". */
 export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook endpoints': 50, members: 1_000 } as const;
 
-/** The maximum number of rows of a batch in any plan. Source: docs/contract.md, "Batches". */
-export const MAX_BATCH_ROWS = 25_000;
+/**
+ * The maximum number of rows of a batch in any plan, of targets changed at once, and of all lists of rows in a message.
+ * Source: docs/contract.md, "Batches"; docs/internal-callers.md, "Limits".
+ */
+export const MAX_ROWS = 25_000;
 
 /** The maximum size of a message with rows, in bytes. Source: docs/internal-callers.md, "Limits". */
 export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
@@ -30,7 +33,7 @@ export const TOO_MANY_TAGS = tooManyTags('tags');
 
 /** The message for a batch of so many rows. */
 export const tooManyRows = (rows: number) =>
-  `A batch may have at most ${MAX_BATCH_ROWS} rows, this one has ${rows}; split it.`;
+  `A batch may have at most ${MAX_ROWS} rows, this one has ${rows}; split it.`;
 
 /**
  * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100 codes

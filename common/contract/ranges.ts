@@ -5,10 +5,10 @@ export interface Range {
   readonly fallback: number;
 }
 
-/** Pages of codes, batches and deliveries. Source, of all: docs/contract.md, "Bodies and envelopes". */
+/** Default pages. Source, of all: docs/contract.md, "Bodies and envelopes". */
 export const PAGE_LIMIT: Range = { least: 1, most: 100, fallback: 25 };
 
-/** Pages of a batch's rows, of accounts and of audit entries. */
+/** Long pages. */
 export const LONG_PAGE_LIMIT: Range = { least: 1, most: 1_000, fallback: 100 };
 
 /** Days of a window of analytics. */

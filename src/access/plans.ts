@@ -1,3 +1,4 @@
+import { MAX_ROWS } from '../../common/contract/limits.ts';
 import type { PlanName } from '../../common/contract/names.ts';
 
 /** Features and limits of a plan. Source: docs/contract.md, "Who may call". */
@@ -17,7 +18,7 @@ export const PLANS = {
   free: { api: false, bulk: false, images: false, monthlyQuota: 1_000, codeLimit: 10, batchLimit: 0 },
   business: { api: true, bulk: true, images: true, monthlyQuota: 50_000, codeLimit: 1_000, batchLimit: 1_000 },
   scale: { api: true, bulk: true, images: true, monthlyQuota: 250_000, codeLimit: 10_000, batchLimit: 10_000 },
-  enterprise: { api: true, bulk: true, images: true, monthlyQuota: null, codeLimit: null, batchLimit: 25_000 },
+  enterprise: { api: true, bulk: true, images: true, monthlyQuota: null, codeLimit: null, batchLimit: MAX_ROWS },
 } as const satisfies Record<PlanName, Plan>;
 
 /** Requests that one key may make in any 60 seconds. */

@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg';
 import { designJson } from '../../common/contract/code-json.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { MAX_BATCH_ROWS, tooManyRows } from '../../common/contract/limits.ts';
+import { MAX_ROWS, tooManyRows } from '../../common/contract/limits.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { CreateBatchRequest } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { accountOf } from '../access/caller.ts';
@@ -53,7 +53,7 @@ export async function stage(
 ): Promise<BatchEntity> {
   const account = accountOf(context);
   const { rows, name, domainId, design } = request;
-  if (rows.length > MAX_BATCH_ROWS) throw failure('TOO_MANY_ROWS', tooManyRows(rows.length));
+  if (rows.length > MAX_ROWS) throw failure('TOO_MANY_ROWS', tooManyRows(rows.length));
   expectStorable({ name });
   const domain = domainId === undefined ? null : await domainForPrinting(tx, account.id, domainId, FOR_A_BATCH);
   if (rows.length > account.batchLimit) {

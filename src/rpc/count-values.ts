@@ -1,13 +1,13 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { type BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { failure } from '../../common/contract/errors.ts';
-import { MAX_BATCH_ROWS } from '../../common/contract/limits.ts';
+import { MAX_ROWS } from '../../common/contract/limits.ts';
 
 /** The remaining size of a message. Every field becomes an object: an empty one takes two bytes and becomes 95. */
 export class Budget {
   readonly #values: number;
   #valuesLeft: number;
-  #rowsLeft = MAX_BATCH_ROWS;
+  #rowsLeft = MAX_ROWS;
 
   constructor(values: number) {
     this.#values = values;
@@ -24,7 +24,7 @@ export class Budget {
   takeRows(rows: number): void {
     this.#rowsLeft -= rows;
     if (this.#rowsLeft >= 0) return;
-    throw failure('TOO_MANY_ROWS', `A message may contain at most ${MAX_BATCH_ROWS} rows; split it.`);
+    throw failure('TOO_MANY_ROWS', `A message may contain at most ${MAX_ROWS} rows; split it.`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { INTERNAL_ERROR, REASONS, TEMPORARILY_UNAVAILABLE } from '../../../common/contract/errors.ts';
-import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
+import { MAX_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import type { ErrorBody } from '../../http/error-body.ts';
 import { MAX_BATCH_BODY, MAX_BATCH_BODY_BYTES, MAX_BODY, MAX_BODY_BYTES } from '../body/request-limits.ts';
 import type { Schema } from './openapi-types.ts';
@@ -124,7 +124,7 @@ export const ERROR_EXAMPLES = {
       error: `The body may have at most ${MAX_BATCH_BODY_BYTES} bytes.`,
     }),
     too_many_rows: error('The batch has more than 25,000 rows.', 'Split it into sequential batches.', {
-      error: tooManyRows(MAX_BATCH_ROWS + 1),
+      error: tooManyRows(MAX_ROWS + 1),
     }),
   },
   429: {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { COLOUR } from '../../../common/codes/colour.ts';
 import type { BatchJson } from '../../../common/contract/batch-json.ts';
-import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
+import { MAX_ROWS } from '../../../common/contract/limits.ts';
 import { namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
 import { CAMPAIGN_TYPE, designSchema, FOLDER, NAME, TAGS, TARGET_URL } from './code-schema.ts';
 import { nullableText, nullableTexts, optionalText, requiredText } from './fields.ts';
@@ -67,7 +67,7 @@ export const createBatchBody = z.object({
 
 /** The body of a batch as it is documented. */
 export const documentedBatchBody = z.object({
-  rows: z.array(rowInput).meta({ minItems: 1, maxItems: MAX_BATCH_ROWS, description: 'In print order.' }),
+  rows: z.array(rowInput).meta({ minItems: 1, maxItems: MAX_ROWS, description: 'In print order.' }),
   ...shape,
 });
 

@@ -1,6 +1,6 @@
 import { create, fromJson, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import type { Reason } from '../../../common/contract/errors.ts';
-import { MAX_BATCH_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
+import { MAX_ROWS, tooManyRows } from '../../../common/contract/limits.ts';
 import { BatchRowInputSchema, CreateBatchRequestSchema } from '../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { checkBody, firstFault } from '../body/check-body.ts';
 import { parseJson } from '../body/parse-json.ts';
@@ -26,7 +26,7 @@ export function parseBatch(raw: Uint8Array): ParsedBatch {
     const json = parseJson(raw);
     const givenRows: unknown = typeof json === 'object' && json !== null && 'rows' in json ? json.rows : undefined;
     if (Array.isArray(givenRows)) rowCount = givenRows.length;
-    if (rowCount > MAX_BATCH_ROWS) return { reason: 'TOO_MANY_ROWS', sentence: tooManyRows(rowCount), rowCount };
+    if (rowCount > MAX_ROWS) return { reason: 'TOO_MANY_ROWS', sentence: tooManyRows(rowCount), rowCount };
     const { rows, ...fields } = checkBody(createBatchBody, json);
     const message = create(CreateBatchRequestSchema, {
       rows: rows.map((row) => fromJson(BatchRowInputSchema, readRow(row))),

@@ -3,7 +3,7 @@ import { raw } from '@mikro-orm/core';
 import type { PoolClient } from 'pg';
 import { failure } from '../../../common/contract/errors.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
-import { MAX_BATCH_ROWS } from '../../../common/contract/limits.ts';
+import { MAX_ROWS } from '../../../common/contract/limits.ts';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import type { ChangeTargetsRequest } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { authorOf } from '../../access/audit.ts';
@@ -46,8 +46,8 @@ export async function stage(
   { rows, dryRun, note }: ChangeTargetsRequest,
 ): Promise<TargetChangeEntity> {
   const { id: accountId } = accountOf(context);
-  if (rows.length > MAX_BATCH_ROWS) {
-    const sentence = `At most ${MAX_BATCH_ROWS} targets can be changed at once, this request has ${rows.length}; split it.`;
+  if (rows.length > MAX_ROWS) {
+    const sentence = `At most ${MAX_ROWS} targets can be changed at once, this request has ${rows.length}; split it.`;
     throw failure('TOO_MANY_ROWS', sentence);
   }
   const read = await readRows(tx, isPlatformHost, accountId, rows);

@@ -1,5 +1,5 @@
 import { CsvError, parse } from 'csv-parse/browser/esm/sync';
-import { MAX_BATCH_ROWS } from '../../../../common/contract/limits.ts';
+import { MAX_ROWS } from '../../../../common/contract/limits.ts';
 
 /** A CSV file: its header and the rows below it. */
 export interface CsvFile {
@@ -53,7 +53,7 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
       // A record may have several lines, so the lines of the file are not the rows of a spreadsheet.
       on_record: (cells: string[], { records: read, empty_lines }) => {
         if (cells.every((cell) => cell === '')) return;
-        if (records.length > MAX_BATCH_ROWS) throw new TooManyRows();
+        if (records.length > MAX_ROWS) throw new TooManyRows();
         records.push(cells.map(withoutApostrophe));
         numbers.push(read + empty_lines);
       },

@@ -1,5 +1,6 @@
 import { Code as ConnectCode, ConnectError, createClient } from '@connectrpc/connect';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
+import { MAX_ROWS } from '../../../../common/contract/limits.ts';
 import {
   type Code,
   CodesService,
@@ -16,7 +17,7 @@ import { transport } from '../../data/transport.ts';
 const PER_CALL = 1_000;
 
 /** The most targets that one change takes. */
-export const MAX_TARGETS = 25_000;
+export const MAX_TARGETS = MAX_ROWS;
 
 /** The most changed codes of which the state before is kept in memory, to undo the change. */
 const MAX_UNDONE = 50_000;
