@@ -60,7 +60,7 @@ export function rejectionSentence(error: unknown, command: Command): string {
   return withOptionName(command, sentence);
 }
 
-/** About what answers instead of a core: a gateway, another program, or TLS that does not fit. */
+/** The sentence if something other than a core responded, or TLS failed. */
 function noCore({ rawMessage, code }: ConnectError): string {
   // OpenSSL's message is a line of its log, and that of a gateway's answer is empty.
   const answer = rawMessage.replace(/^.*:SSL routines:[^:]*:([^:]*):.*$/s, '$1') || Code[code];

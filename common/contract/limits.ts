@@ -21,10 +21,7 @@ export const MAX_TAGS = 20;
 /** The maximum number of characters in the name of a folder or tag. Source: docs/contract.md, "The QR code resource". */
 export const MAX_LABEL_CHARACTERS = 100;
 
-/**
- * Maximum number of distinct references to tags that are read: 20 tags hardly have more spellings, and a message with a single
- * code has room for so many.
- */
+/** Most distinct tag references that are read. A code has 20 tags, so more can only be other spellings or mistakes. */
 export const MAX_TAG_REFERENCES = 5_000;
 
 /** The message for too many tags in a field. */
