@@ -1,9 +1,9 @@
 import { Check, Copy } from 'lucide-react';
 import { useEffect, useState } from 'react';
+import { showToast } from '../data/toasts.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import styles from './copy-button.module.css';
-import { showToast } from './toasts.tsx';
 
 /** How long the button says that it has copied, in ms. */
 const SAID_MS = 2_000;

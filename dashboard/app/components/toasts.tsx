@@ -1,19 +1,10 @@
 import { X } from 'lucide-react';
-import { useEffect, useLayoutEffect, useRef, useSyncExternalStore } from 'react';
+import { useEffect, useLayoutEffect, useRef } from 'react';
+import { removeToast, type Toast, useToasts } from '../data/toasts.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button, IconButton } from './button.tsx';
 import { catchFocus } from './focus.ts';
 import styles from './toasts.module.css';
-
-interface Toast {
-  readonly id: number;
-  readonly text: string;
-  readonly kind: 'done' | 'failed' | 'pending';
-  /** Takes back what was done. */
-  readonly undo?: (() => void) | undefined;
-  /** Does what failed once more. */
-  readonly retry?: (() => void) | undefined;
-}
 
 /**
  * How long a message is shown, in ms: one that reports a failure longer, and one that can be acted on as long as it takes
@@ -23,39 +14,16 @@ const SHOWN_MS = 5_000;
 const SHOWN_FAILED_MS = 12_000;
 const SHOWN_ACTION_MS = 30_000;
 
-/** Beyond this, the oldest messages give way to new ones, but none that can be acted on or that says what is being done. */
-const MAX_SHOWN = 3;
-
-/** Beyond this, the oldest messages that can be acted on give way to new ones of them. */
-const MAX_ACTIONS = 5;
-
 /** Moves the focus to the button of the newest message that can be acted on. */
 const FOCUS_KEY = 'F6';
 
-let toasts: readonly Toast[] = [];
-let lastId = 0;
 /** What had the focus before it came to a message. */
 let focusedBefore: EventTarget | null = null;
-const listeners = new Set<() => void>();
-
-/** Says for some seconds what was done or why it was not. */
-export function showToast(
-  text: string,
-  options: Partial<Pick<Toast, 'undo' | 'retry'>> & { kind?: 'done' | 'failed' } = {},
-): void {
-  add({ kind: 'done', ...options, text });
-}
-
-/** Says what is being done until the returned function is called. Meanwhile the browser asks before the page is closed. */
-export function showPending(text: string): () => void {
-  const id = add({ kind: 'pending', text });
-  return () => remove(id);
-}
 
 /** The messages, read aloud when they appear. The attribute lets them be used beside an open dialog. */
 export function Toasts() {
   const { shell } = useFirstMessages();
-  const shown = useSyncExternalStore(subscribe, () => toasts);
+  const shown = useToasts();
   const region = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const focusNewest = (event: KeyboardEvent) => {
@@ -110,7 +78,7 @@ function Message({ id, text, kind, undo, retry }: Toast) {
     const hide = () => {
       // While any of them is pointed at or focused, all stay, and none moves.
       if (message.current?.parentElement?.matches(':hover, :focus-within')) timer = setTimeout(hide, shownMs);
-      else remove(id);
+      else removeToast(id);
     };
     let timer = setTimeout(hide, shownMs);
     return () => clearTimeout(timer);
@@ -125,7 +93,7 @@ function Message({ id, text, kind, undo, retry }: Toast) {
       });
     };
   }, []);
-  const dismiss = () => remove(id);
+  const dismiss = () => removeToast(id);
   return (
     <div ref={message} className={`${styles.toast} ${styles[kind]}`}>
       <span className={styles.text}>{text}</span>
@@ -151,30 +119,4 @@ function giveBackFocus(): void {
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
   if (focusedBefore instanceof HTMLElement) focusedBefore.focus();
   catchFocus();
-}
-
-function add(toast: Omit<Toast, 'id'>): number {
-  lastId += 1;
-  const actionable = ({ undo, retry }: Partial<Toast>) => undo !== undefined || retry !== undefined;
-  const replaceable = toasts.filter((shown) => shown.kind !== 'pending' && !actionable(shown));
-  const replaced = [
-    ...replaceable.slice(0, Math.max(0, toasts.length + 1 - MAX_SHOWN)),
-    ...(actionable(toast) ? toasts.filter(actionable).slice(0, 1 - MAX_ACTIONS) : []),
-  ];
-  set([...toasts.filter((shown) => !replaced.includes(shown)), { ...toast, id: lastId }]);
-  return lastId;
-}
-
-function remove(id: number): void {
-  set(toasts.filter((toast) => toast.id !== id));
-}
-
-function set(next: readonly Toast[]): void {
-  toasts = next;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
 }

@@ -7,13 +7,13 @@ import {
   type UpdateCodesRequestSchema,
   UpdateOutcome,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { showToast } from '../components/toasts.tsx';
 import { useMessages } from '../messages/index.ts';
 import { refreshCodes } from './code-lists.ts';
 import { isolated, nameOfCode } from './code-names.ts';
 import { useErrorText } from './error-text.ts';
 import { isResultUnknown } from './idempotency-key.ts';
 import { queryClient } from './queries.ts';
+import { showToast } from './toasts.ts';
 import { transport } from './transport.ts';
 
 /**

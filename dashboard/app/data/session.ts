@@ -1,11 +1,11 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { showToast } from '../components/toasts.tsx';
 import { loadFirstMessages } from '../messages/index.ts';
 import { setServerTime } from './clock.ts';
 import { discardEntered } from './entered.ts';
 import { language } from './preferences.ts';
+import { showToast } from './toasts.ts';
 
 /** Roles of members, from the least to the most. */
 export const ROLES = ['viewer', 'editor', 'admin', 'owner'] as const;

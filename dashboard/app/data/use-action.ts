@@ -8,10 +8,10 @@ import {
 } from '@bufbuild/protobuf';
 import { useMutation } from '@connectrpc/connect-query';
 import { useRef } from 'react';
-import { showToast } from '../components/toasts.tsx';
 import { useErrorText } from './error-text.ts';
 import { isResultUnknown } from './idempotency-key.ts';
 import { refreshServices } from './queries.ts';
+import { showToast } from './toasts.ts';
 
 /** A change that the person can make. */
 export interface Action<Input, Output> {

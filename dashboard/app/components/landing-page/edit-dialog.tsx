@@ -6,6 +6,7 @@ import { type Code, CodesService } from '../../../../proto/gen/signpost/codes/v1
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
+import { showToast } from '../../data/toasts.ts';
 import { transport } from '../../data/transport.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useUndo } from '../../data/use-undo.ts';
@@ -16,7 +17,6 @@ import { focusFirstInvalid } from '../focus.ts';
 import { ConfirmDiscard, LeaveGuard } from '../leave-guard.tsx';
 import { Notice } from '../page.tsx';
 import { SaveFailed } from '../save-failed.tsx';
-import { showToast } from '../toasts.tsx';
 import { LandingPageEditor } from './editor.tsx';
 import { landingPageProblems } from './problems.ts';
 

@@ -1,7 +1,7 @@
 import { errorText } from '../../data/error-text.ts';
 import { language } from '../../data/preferences.ts';
+import { showToast } from '../../data/toasts.ts';
 import { loadFirstMessages } from '../../messages/index.ts';
-import { showToast } from '../toasts.tsx';
 
 const loaded = new WeakSet<() => Promise<unknown>>();
 

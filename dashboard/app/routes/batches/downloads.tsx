@@ -5,9 +5,9 @@ import { ImageFormat } from '../../../../proto/gen/signpost/images/v1/images_pb.
 import { Button } from '../../components/button.tsx';
 import { downloadCsv, downloadFile } from '../../components/charts/csv.ts';
 import { Menu } from '../../components/menu.tsx';
-import { showToast } from '../../components/toasts.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { showToast } from '../../data/toasts.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
 import { codeTable, failedTable, loadImages, loadRows } from './files.ts';

@@ -11,10 +11,10 @@ import {
   type CreateBatchRequest,
   CreateBatchRequestSchema,
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { showPending, showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
+import { showPending, showToast } from '../../data/toasts.ts';
 import { binaryTransport } from '../../data/transport.ts';
 import { useMessages } from '../../messages/index.ts';
 

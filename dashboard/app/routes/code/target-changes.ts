@@ -1,9 +1,9 @@
 import { createClient } from '@connectrpc/connect';
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { showToast } from '../../components/toasts.tsx';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
 import { useSession } from '../../data/session.ts';
+import { showToast } from '../../data/toasts.ts';
 import { transport } from '../../data/transport.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';

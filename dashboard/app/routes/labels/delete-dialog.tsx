@@ -1,8 +1,8 @@
 import { Confirm } from '../../components/confirm.tsx';
-import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { showToast } from '../../data/toasts.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, MAX_UNDONE, remove } from './label-calls.ts';

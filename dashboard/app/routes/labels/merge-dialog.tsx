@@ -5,10 +5,10 @@ import { Button } from '../../components/button.tsx';
 import { ComboBox } from '../../components/combo-box.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/page.tsx';
-import { showToast } from '../../components/toasts.tsx';
 import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
+import { showToast } from '../../data/toasts.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, merge } from './label-calls.ts';
 
