@@ -3,6 +3,7 @@ import { ArrowLeft, Ellipsis, Pause, Pencil, Play, RotateCcw, Trash2 } from 'luc
 import { useEffect, useState } from 'react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
+import { CodeState } from '../../components/code-state.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { catchFocus } from '../../components/focus.ts';
@@ -15,7 +16,6 @@ import { isolated, nameOfCode } from '../../data/code-names.ts';
 import { useMay } from '../../data/session.ts';
 import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
-import { CodeState } from '../codes/code-row.tsx';
 import { Analytics } from './analytics.tsx';
 import styles from './code.module.css';
 import { DetailsPanel } from './details-panel.tsx';

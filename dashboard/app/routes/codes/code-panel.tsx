@@ -6,6 +6,7 @@ import { AnalyticsService } from '../../../../proto/gen/signpost/analytics/v1/an
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink, IconButton } from '../../components/button.tsx';
 import { StoredCodeImage } from '../../components/code-image.tsx';
+import { CodeState } from '../../components/code-state.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { LoadFailed } from '../../components/loaded.tsx';
@@ -18,7 +19,7 @@ import { useMedia } from '../../data/media.ts';
 import { useMay } from '../../data/session.ts';
 import { useCode } from '../../data/use-code.ts';
 import { useMessages } from '../../messages/index.ts';
-import { CodeState, Destination } from './code-row.tsx';
+import { CodeTarget } from './code-row.tsx';
 import styles from './codes.module.css';
 import { useOpenCode } from './filters.tsx';
 
@@ -79,7 +80,7 @@ function Details({ code }: { readonly code: Code }) {
         <div>
           <dt>{codes.columns.target}</dt>
           <dd>
-            {code.targetUrl === undefined ? <Destination code={code} /> : <a href={code.targetUrl}>{code.targetUrl}</a>}
+            {code.targetUrl === undefined ? <CodeTarget code={code} /> : <a href={code.targetUrl}>{code.targetUrl}</a>}
           </dd>
           {code.policy && <dd>{codes.hasRules}</dd>}
         </div>

@@ -3,8 +3,8 @@
 import { GitFork } from 'lucide-react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { StoredCodeImage } from '../../components/code-image.tsx';
+import { CodeState } from '../../components/code-state.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
-import { Status } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
 import { nameOfCode, shortAddress } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
@@ -35,7 +35,7 @@ export function CodeCells({ code }: { readonly code: Code }) {
         )}
       </div>
       <div role="gridcell" className={styles.target}>
-        <Destination code={code} />
+        <CodeTarget code={code} />
       </div>
       <div role="gridcell" className={styles.folder}>
         {code.folder?.name}
@@ -70,7 +70,7 @@ export function CodeCells({ code }: { readonly code: Code }) {
 }
 
 /** Where a scan of the code leads, in one line. */
-export function Destination({ code }: { readonly code: Code }) {
+export function CodeTarget({ code }: { readonly code: Code }) {
   const { codes } = useMessages();
   if (code.type === CodeType.LANDING_PAGE) return <span className={styles.muted}>{codes.landingPage}</span>;
   if (code.type === CodeType.STATIC) return <span className={styles.muted}>{codes.fixedContent}</span>;
@@ -86,15 +86,5 @@ export function Destination({ code }: { readonly code: Code }) {
         {shortAddress(code.targetUrl ?? '')}
       </span>
     </>
-  );
-}
-
-export function CodeState({ code }: { readonly code: Code }) {
-  const { codes } = useMessages();
-  if (code.deletedAt) return <Status look="danger">{codes.states.deleted}</Status>;
-  return code.paused ? (
-    <Status look="warning">{codes.states.paused}</Status>
-  ) : (
-    <Status look="good">{codes.states.active}</Status>
   );
 }
