@@ -1,4 +1,4 @@
-import { Code as ConnectCode, ConnectError, createClient } from '@connectrpc/connect';
+import { createClient } from '@connectrpc/connect';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { MAX_ROWS } from '../../../../common/contract/limits.ts';
 import {
@@ -8,10 +8,11 @@ import {
   type UpdatedCode,
   UpdateOutcome,
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
-import { TargetRowStatus, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { readCodes } from '../../data/read-codes.ts';
 import { transport } from '../../data/transport.ts';
+import { type BulkResult, Tally } from './bulk-result.ts';
+import { isAborted, type RunOptions, retarget, retargetEnds } from './bulk-retarget.ts';
 
 /** Codes per call of UpdateCodes: the most that it takes. */
 const PER_CALL = 1_000;
@@ -19,39 +20,13 @@ const PER_CALL = 1_000;
 /** The most targets that one change takes. */
 export const MAX_TARGETS = MAX_ROWS;
 
-/** The most changed codes of which the state before is kept in memory, to undo the change. */
-const MAX_UNDONE = 50_000;
-
 export type BulkChange =
   | { readonly kind: 'folder' /** An id, a new name, or `none`. */; readonly folder: string }
   | { readonly kind: 'addTag' | 'removeTag'; readonly tag: string }
   | { readonly kind: 'pause' | 'resume' | 'delete' | 'restore' }
   | { readonly kind: 'retarget'; readonly url: string; readonly note: string };
 
-export interface BulkFailure {
-  readonly code: Code;
-  /** A sentence; empty if the code does not exist any more. */
-  readonly message: string;
-}
-
-export interface BulkResult {
-  /** The changed codes, as they were before; empty if they are too many to undo. */
-  readonly before: readonly Code[];
-  /** Codes that may have been changed, or may still be, as they were before: the core has not yet said what became of them. */
-  readonly uncertain: readonly Code[];
-  /** How many of `uncertain` a change of targets in the background has not come to yet. */
-  readonly pending: number;
-  /** `change_…`: the change of targets in the background; undefined for other changes, and if no answer told it. */
-  readonly targetChange: string | undefined;
-  readonly changed: number;
-  readonly unchanged: number;
-  readonly failures: readonly BulkFailure[];
-  /** What broke the change off; undefined if nothing did, or if it was stopped. */
-  readonly error: unknown;
-}
-
 const codesClient = createClient(CodesService, transport);
-const targetsClient = createClient(TargetsService, transport);
 
 /**
  * Makes the change to all of `pages` of codes, and reports how many are done after each call. When `signal` aborts, it
@@ -156,11 +131,6 @@ async function* pagesOf(codes: readonly Code[]): AsyncGenerator<readonly Code[]>
   for (let at = 0; at < codes.length; at += PER_CALL) yield codes.slice(at, at + PER_CALL);
 }
 
-interface RunOptions {
-  readonly onProgress: (done: number) => void;
-  readonly signal: AbortSignal;
-}
-
 async function run(
   change: BulkChange,
   pages: AsyncIterable<readonly Code[]>,
@@ -196,58 +166,6 @@ async function run(
   }
 }
 
-/** Whether a call failed because it was aborted. Calls that change codes never are: they fail for another reason. */
-function isAborted(signal: AbortSignal, error: unknown): boolean {
-  return signal.aborted && ConnectError.from(error).code === ConnectCode.Canceled;
-}
-
-class Tally {
-  private readonly before: Code[] = [];
-  private uncertain: readonly Code[] = [];
-  private pending = 0;
-  private targetChange: string | undefined;
-  private readonly failures: BulkFailure[] = [];
-  private changed = 0;
-  private unchanged = 0;
-  private error: unknown;
-
-  didChange(code: Code): void {
-    this.changed += 1;
-    if (this.before.length <= MAX_UNDONE) this.before.push(code);
-  }
-
-  mayHaveChanged(codes: readonly Code[]): void {
-    this.uncertain = codes;
-  }
-
-  arePending(pending: readonly Code[]): void {
-    this.uncertain = pending;
-    this.pending = pending.length;
-  }
-
-  started(targetChange: string): void {
-    this.targetChange = targetChange;
-  }
-
-  wasUnchanged(): void {
-    this.unchanged += 1;
-  }
-
-  failed(code: Code, message: string): void {
-    this.failures.push({ code, message });
-  }
-
-  broke(error: unknown): void {
-    this.error ??= error;
-  }
-
-  result(): BulkResult {
-    const { before, uncertain, pending, targetChange, changed, unchanged, failures, error } = this;
-    const undoable = before.length > MAX_UNDONE ? [] : before;
-    return { before: undoable, uncertain, pending, targetChange, changed, unchanged, failures, error };
-  }
-}
-
 async function update(change: Exclude<BulkChange, { kind: 'retarget' }>, codes: Code[], tally: Tally): Promise<void> {
   try {
     const { results } = await codesClient.updateCodes({ ids: codes.map(({ id }) => id), ...fieldsOf(change) });
@@ -279,74 +197,4 @@ function count(code: Code, result: UpdatedCode | undefined, tally: Tally): void 
   if (result?.outcome === UpdateOutcome.CHANGED) tally.didChange(code);
   else if (result?.outcome === UpdateOutcome.UNCHANGED) tally.wasUnchanged();
   else tally.failed(code, result?.message ?? '');
-}
-
-/**
- * Changes targets in the background and follows it. If that fails, codes whose results have not been read may be changed,
- * too.
- */
-async function retarget(
-  codes: readonly Code[],
-  urlOf: (code: Code) => string,
-  note: string,
-  tally: Tally,
-  options: RunOptions,
-): Promise<void> {
-  if (codes.length === 0) return;
-  const rows = codes.map((code) => ({ code: { case: 'id', value: code.id } as const, targetUrl: urlOf(code) }));
-  let id: string | undefined;
-  let read = 0;
-  const pending: Code[] = [];
-  try {
-    id = (await targetsClient.changeTargets({ rows, note })).change?.id ?? '';
-    tally.started(id);
-    await follow(id, tally, options);
-    let cursor = '';
-    do {
-      const page = await targetsClient.getTargetChange({ id, limit: PER_CALL, cursor });
-      for (const { position, status, reason } of page.rows) {
-        const code = codes[position];
-        read = position + 1;
-        if (!code) continue;
-        if (status === TargetRowStatus.PENDING) pending.push(code);
-        else if (status === TargetRowStatus.UNCHANGED) tally.wasUnchanged();
-        else if (status === TargetRowStatus.FAILED) tally.failed(code, reason);
-        else tally.didChange(code);
-      }
-      cursor = page.nextCursor;
-    } while (cursor !== '');
-    tally.arePending(pending);
-  } catch (error) {
-    if (id !== undefined || isResultUnknown(error)) tally.mayHaveChanged([...pending, ...codes.slice(read)]);
-    throw error;
-  }
-}
-
-/** Reports how far a change of targets is until it ends. */
-async function follow(id: string, tally: Tally, { onProgress, signal }: RunOptions): Promise<void> {
-  try {
-    for await (const { change } of targetsClient.watchTargetChange({ id }, { signal })) {
-      if (change?.counts) onProgress(change.counts.total - change.counts.pending);
-    }
-  } catch (error) {
-    // What ends the watching does not end the change, which continues in the background.
-    if (!isAborted(signal, error)) tally.broke(error);
-  }
-}
-
-/**
- * Waits until a change of targets has ended: rows that are not applied yet would come after an undo. Without its id, waits for
- * all changes of the account.
- */
-async function retargetEnds(id: string | undefined): Promise<void> {
-  const end = async (id: string) => {
-    for await (const _ of targetsClient.watchTargetChange({ id }));
-  };
-  if (id !== undefined) return end(id);
-  let cursor = '';
-  do {
-    const { changes, nextCursor } = await targetsClient.listTargetChanges({ unfinished: true, limit: 100, cursor });
-    for (const { id } of changes) await end(id);
-    cursor = nextCursor;
-  } while (cursor !== '');
 }

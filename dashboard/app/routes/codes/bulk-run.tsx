@@ -2,11 +2,9 @@ import { useEffect, useRef, useState } from 'react';
 import { ProgressBar } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
-import { downloadCsv } from '../../components/charts/csv.ts';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/page.tsx';
 import { type CodesFilter, refreshCodes } from '../../data/code-lists.ts';
-import { nameOfCode } from '../../data/code-names.ts';
 import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
@@ -15,12 +13,12 @@ import { refreshTarget } from '../../data/refresh-target.ts';
 import { showPending, showToast } from '../../data/toasts.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './bulk.module.css';
-import { type BulkChange, type BulkResult, changeCodes, MAX_TARGETS, undoChange } from './bulk-change.ts';
+import { type BulkChange, changeCodes, MAX_TARGETS, undoChange } from './bulk-change.ts';
+import { BulkReport } from './bulk-report.tsx';
+import type { BulkResult } from './bulk-result.ts';
 import { exportCodes, MAX_EXPORTED } from './export-codes.ts';
 import { selectedCodes } from './selected-codes.ts';
 import type { Selection } from './selection.ts';
-
-const MAX_LISTED = 5;
 
 interface BulkRunProps {
   readonly job: BulkChange | { readonly kind: 'export' };
@@ -161,7 +159,7 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         </ProgressBar>
       )}
       {error !== undefined && <Notice look="danger">{error}</Notice>}
-      {result && <Report result={result} />}
+      {result && <BulkReport result={result} />}
       <Actions>
         {result && undoable(result) && (
           <Button
@@ -180,55 +178,5 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         )}
       </Actions>
     </Dialog>
-  );
-}
-
-/** How many codes were changed, how many may still be, which could not be, and why. */
-function Report({ result }: { readonly result: BulkResult }) {
-  const { bulk } = useMessages().codes;
-  const format = useFormat();
-  const { failures, changed, pending } = result;
-  return (
-    <div className={styles.failures}>
-      {changed > 0 && <p>{bulk.done(changed, format.number(changed))}</p>}
-      {pending > 0 && <p>{bulk.pending(pending, format.number(pending))}</p>}
-      {failures.length > 0 && <FailureList failures={failures} />}
-    </div>
-  );
-}
-
-function FailureList({ failures }: { readonly failures: BulkResult['failures'] }) {
-  const { codes, rowSentence } = useMessages();
-  const { bulk } = codes;
-  const format = useFormat();
-  return (
-    <>
-      <p>{bulk.failed(failures.length, format.number(failures.length))}</p>
-      <ul>
-        {failures.slice(0, MAX_LISTED).map(({ code, message }) => (
-          <li key={code.id}>
-            <strong>{nameOfCode(code)}</strong> {rowSentence(message) || bulk.notFound}
-          </li>
-        ))}
-      </ul>
-      {failures.length > MAX_LISTED && <p>{bulk.moreFailed(format.number(failures.length - MAX_LISTED))}</p>}
-      <div>
-        <Button
-          onPress={() =>
-            downloadCsv('failures.csv', [
-              ['id', 'short_code', 'name', 'reason'],
-              ...failures.map(({ code, message }) => [
-                code.id,
-                code.shortCode,
-                code.name ?? '',
-                rowSentence(message) || bulk.notFound,
-              ]),
-            ])
-          }
-        >
-          {bulk.failures}
-        </Button>
-      </div>
-    </>
   );
 }
