@@ -7,7 +7,8 @@ import { Picker } from '../../components/picker.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { useCountries } from './countries.ts';
-import { type ConditionKind, type DraftInstant, type DraftRule, repetitionOf } from './policy-draft.ts';
+import { type DraftInstant, repetitionOf } from './draft-instant.ts';
+import type { ConditionKind, DraftRule } from './policy-draft.ts';
 import styles from './target-editor.module.css';
 import { DAYS, DEVICES, SYSTEMS } from './target-words.ts';
 

@@ -1,6 +1,4 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate, timestampFromDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { parseWebAddress, type WebAddressProblem } from '../../../../common/codes/web-address.ts';
 import {
   type Conditions,
   type ConditionsSchema,
@@ -10,6 +8,7 @@ import {
   type Policy,
   type PolicySchema,
 } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { type DraftInstant, instantDraft, instantOf } from './draft-instant.ts';
 
 /** Conditions as the form shows them; each can be added to a rule once. */
 export const CONDITIONS = ['period', 'weekly', 'countries', 'languages', 'devices', 'systems'] as const;
@@ -21,14 +20,6 @@ export interface DraftVariant {
   /** As typed. */
   readonly weight: string;
   readonly url: string;
-}
-
-/** An instant of a period. */
-export interface DraftInstant {
-  /** `YYYY-MM-DDTHH:MM` in the browser's time zone; empty for none. */
-  readonly typed: string;
-  /** The exact instant until the field is edited: the hour that autumn repeats, and fractions of seconds, can't be typed. */
-  readonly unedited?: Timestamp | undefined;
 }
 
 /** A rule as it is being edited: everything as typed, and what another choice would need, so that nothing gets lost. */
@@ -123,8 +114,8 @@ function conditionsDraft(when: Conditions): Partial<DraftRule> {
   };
   return {
     conditions: CONDITIONS.filter((kind) => has[kind]),
-    from: { typed: localInstant(from), unedited: from },
-    until: { typed: localInstant(until), unedited: until },
+    from: instantDraft(from),
+    until: instantDraft(until),
     ...(weekly && {
       weekly: { zone: weekly.timeZone, days: weekly.days, from: weekly.from, until: weekly.until },
     }),
@@ -147,13 +138,6 @@ function outcomeDraft(outcome: Outcome | undefined): Partial<DraftRule> {
     url: targetUrl,
   }));
   return { outcome: 'split', variants };
-}
-
-/** An instant as `datetime-local` fields have it: in the browser's time zone, to the second. */
-function localInstant(instant: Timestamp | undefined): string {
-  if (!instant) return '';
-  const date = timestampDate(instant);
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19).replace(/:00$/, '');
 }
 
 /** Whether a form shows something else than before. */
@@ -219,49 +203,8 @@ export function weightOf(typed: string): number {
   return /^\d{1,9}$/.test(typed.trim()) ? Number(typed) : 0;
 }
 
-/** Why what was typed into a `datetime-local` field is no instant. */
-export type DateProblem = 'badYear' | 'skippedTime';
-
-/** The fields of instants that can't be sent, `policy.rules[0].when.from`: without it the rule would hold now. */
-export function badDates({ rules }: TargetDraft): ReadonlyMap<string, DateProblem> {
-  const found = new Map<string, DateProblem>();
-  for (const [index, rule] of rules.entries()) {
-    for (const field of ['from', 'until'] as const) {
-      const problem = rule[field].unedited ? undefined : dateProblem(rule[field].typed);
-      if (problem && rule.conditions.includes('period')) found.set(`policy.rules[${index}].when.${field}`, problem);
-    }
-  }
-  return found;
-}
-
-/** The fields with an address that the core would reject, `policy.rules[0].outcome.target_url`. */
-export function badAddresses({ url, rules }: TargetDraft): ReadonlyMap<string, WebAddressProblem> {
-  const found = new Map<string, WebAddressProblem>();
-  const check = (field: string, typed: string) => {
-    const address = parseWebAddress(typed);
-    if ('problem' in address) found.set(field, address.problem);
-  };
-  check('target_url', url);
-  for (const [index, { outcome, url: ruleUrl, variants }] of rules.entries()) {
-    const path = `policy.rules[${index}].outcome`;
-    if (outcome === 'url') check(`${path}.target_url`, ruleUrl);
-    if (outcome === 'split')
-      for (const [at, variant] of variants.entries()) check(`${path}.split.variants[${at}].target_url`, variant.url);
-  }
-  return found;
-}
-
-/** Why the parameters cannot be sent, as far as the form can tell. */
-export function parametersProblem(draft: Pick<TargetDraft, 'parameters' | 'uneditedParameters'>) {
-  const { parameters, uneditedParameters } = draft;
-  if (uneditedParameters) return undefined;
-  if (linesOf(parameters).some((line) => line.trim().indexOf('=') <= 0)) return 'malformed';
-  const names = parametersOf(parameters).map(([name]) => name);
-  return new Set(names).size < names.length ? 'repeated' : undefined;
-}
-
 /** The names and values in the order of their lines. */
-function parametersOf(typed: string): [string, string][] {
+export function parametersOf(typed: string): [string, string][] {
   return linesOf(typed).map((line) => [line.split('=', 1)[0]?.trim() ?? '', line.slice(line.indexOf('=') + 1).trim()]);
 }
 
@@ -269,43 +212,6 @@ export function languagesOf(typed: string): string[] {
   return typed.split(/[\s,]+/).filter((tag) => tag !== '');
 }
 
-function linesOf(text: string): string[] {
+export function linesOf(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '');
-}
-
-function instantOf({ typed, unedited }: DraftInstant): Timestamp | undefined {
-  return unedited ?? typedInstant(typed);
-}
-
-/**
- * Which one an instant is of the two with its local time, in the hour that autumn repeats; undefined in other hours. A typed
- * time means the first.
- */
-export function repetitionOf(draft: DraftInstant): 'first' | 'second' | undefined {
-  const instant = instantOf(draft);
-  if (!instant) return undefined;
-  const shifted = (ms: number) => localInstant(timestampFromMs(timestampMs(instant) + ms));
-  // Most clocks go back by an hour, those of Lord Howe Island by half of one.
-  const isLike = (sign: number) => [30, 60].some((minutes) => shifted(sign * minutes * 60_000) === shifted(0));
-  if (isLike(1)) return 'first';
-  return isLike(-1) ? 'second' : undefined;
-}
-
-/** The instant of a `datetime-local` field; undefined if it has none, or none that can be sent. */
-export function typedInstant(typed: string): Timestamp | undefined {
-  return typed === '' || dateProblem(typed) ? undefined : timestampFromDate(new Date(typed));
-}
-
-/**
- * Such fields let people type years of six digits, which `Date` does not understand, and the hour that spring leaves out,
- * for which `Date` takes the one after it.
- */
-export function dateProblem(typed: string): DateProblem | undefined {
-  if (typed === '') return undefined;
-  const date = new Date(typed);
-  const year = date.getUTCFullYear();
-  if (!(year >= 1 && year <= 9_999)) return 'badYear';
-  const [, day, hours, minutes] = /-(\d+)T(\d+):(\d+)/.exec(typed)?.map(Number) ?? [];
-  const isKept = date.getDate() === day && date.getHours() === hours && date.getMinutes() === minutes;
-  return isKept ? undefined : 'skippedTime';
 }

@@ -19,17 +19,8 @@ import { useSession } from '../../data/session.ts';
 import { showToast } from '../../data/toasts.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
-import { emptyConditions } from './empty-conditions.ts';
-import {
-  badAddresses,
-  badDates,
-  type DraftRule,
-  draftOf,
-  isChanged,
-  newRule,
-  parametersProblem,
-  policyOf,
-} from './policy-draft.ts';
+import { badAddresses, badDates, emptyConditions, parametersProblem } from './draft-problems.ts';
+import { type DraftRule, draftOf, isChanged, newRule, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import { targets, useRollBack, versionAfterLostAnswer } from './target-changes.ts';
 import styles from './target-editor.module.css';

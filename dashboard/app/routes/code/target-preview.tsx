@@ -16,7 +16,7 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { useFormat } from '../../data/format.ts';
 import { useMessages } from '../../messages/index.ts';
 import { useCountries } from './countries.ts';
-import { dateProblem, typedInstant } from './policy-draft.ts';
+import { dateProblem, typedInstant } from './draft-instant.ts';
 import styles from './target.module.css';
 import { DEVICES, SYSTEMS } from './target-words.ts';
 
