@@ -1,4 +1,3 @@
-import { useMutation } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useRef, useState } from 'react';
 import { Checkbox } from 'react-aria-components';
@@ -11,20 +10,18 @@ import { focusFirstInvalid, passFocus } from '../../components/focus.ts';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Panel, Section } from '../../components/page.tsx';
 import { SaveFailed } from '../../components/save-failed.tsx';
-import { errorInfo, reasonOf } from '../../data/error-reason.ts';
+import { reasonOf } from '../../data/error-reason.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
-import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
-import { useSession } from '../../data/session.ts';
-import { showToast } from '../../data/toasts.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
-import { badAddresses, badDates, emptyConditions, parametersProblem } from './draft-problems.ts';
+import { parametersProblem } from './draft-problems.ts';
 import { type DraftRule, draftOf, isChanged, newRule, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
-import { targets, useRollBack, versionAfterLostAnswer } from './target-changes.ts';
 import styles from './target-editor.module.css';
+import { previewProblem, targetErrors } from './target-errors.ts';
 import { TargetPreview } from './target-preview.tsx';
+import { useSaveTarget } from './use-save-target.ts';
 
 /** The maximum number of rules, as in policy.proto. Source: docs/targets.md, "Policies". */
 const MAX_RULES = 20;
@@ -38,42 +35,32 @@ interface TargetEditorProps {
 
 /** Changes the address, the rules and the parameters of a target as one version. */
 export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
-  const { target: texts, common } = useMessages();
+  const messages = useMessages();
+  const { target: texts, common } = messages;
   const { form } = texts;
-  const { email } = useSession();
-  const rollBack = useRollBack(code.id);
   const [initial, setInitial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
   const latest = useLatest(draft);
   const [wasSent, setSent] = useState(false);
-  // The fields of dates that were typed in part when the form was sent: to the form they are empty.
   const [unfinished, setUnfinished] = useState<readonly string[]>([]);
   const element = useRef<HTMLFormElement>(null);
   const addRule = useRef<HTMLButtonElement>(null);
-  // The version that saving replaces: the one that the form began with, or another person's that the notice told of.
-  const [replaced, setReplaced] = useState(target.version);
-  // Whether an earlier call may have saved the target although its answer was lost.
-  const mayBeSaved = useRef(false);
-  const save = useMutation({
-    mutationFn: async () =>
-      targets.setTarget({
-        id: code.id,
-        targetUrl: draft.url.trim(),
-        policy: policyOf(draft),
-        note: draft.note.trim(),
-        expectedVersion: mayBeSaved.current ? await versionAfterLostAnswer(code.id, replaced, email) : replaced,
-      }),
+  const { save, isPending, error, reset } = useSaveTarget({
+    id: code.id,
+    target,
+    onSaved: (saved) => {
+      if (!isChanged(latest.current, saved)) return onClose();
+      // What was typed meanwhile has not been sent: the form goes on from what was.
+      setInitial(saved);
+      setSent(false);
+    },
+    onFailed: () => focusFirstInvalid(element.current),
   });
-  const empty = emptyConditions(draft);
-  const errors = new Map(save.error ? fieldErrors(save.error, common.invalid) : []);
-  const dates = [...badDates(draft)].map(([field, problem]) => [field, form[problem]] as const);
-  const addresses = [...badAddresses(draft)].map(([field, problem]) => [field, common.urlProblems[problem]] as const);
-  if (wasSent) for (const field of empty) errors.set(field, form.emptyCondition);
-  for (const field of unfinished) errors.set(field, form.unfinishedDate);
-  for (const [field, sentence] of wasSent ? [...dates, ...addresses] : dates) errors.set(field, sentence);
+  const rejected = error ? fieldErrors(error, common.invalid) : undefined;
+  const errors = targetErrors(draft, { wasSent, unfinished, rejected }, messages);
   // What the core said names rules and variants by their positions: it is forgotten when these change.
   const setRules = (rules: readonly DraftRule[], isMoved = true) => {
-    if (isMoved && save.isError) save.reset();
+    if (isMoved && error) reset();
     setUnfinished([]);
     setDraft({ ...draft, rules });
   };
@@ -89,36 +76,13 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const badParameters = parametersProblem(draft);
   const hasRules = draft.rules.length > 0;
   const submit = async () => {
-    if (save.isPending) return;
+    if (isPending) return;
     setSent(true);
     const begun = unfinishedDates(element.current);
     setUnfinished(begun);
-    const isBad = [empty, begun, dates, addresses].some((fields) => fields.length > 0) || badParameters;
+    const isBad = targetErrors(draft, { wasSent: true, unfinished: begun }, messages).size > 0 || badParameters;
     if (isBad) return focusFirstInvalid(element.current);
-    try {
-      const { target: saved } = await save.mutateAsync();
-      const version = saved?.version ?? replaced;
-      mayBeSaved.current = false;
-      if (isChanged(latest.current, draft)) {
-        // What was typed meanwhile has not been sent: the form goes on from what was.
-        setInitial(draft);
-        setReplaced(version);
-        setSent(false);
-      } else onClose();
-      await refreshTarget();
-      if (version === replaced) return showToast(form.unchanged);
-      showToast(form.saved(version), { undo: () => void rollBack(replaced, version) });
-    } catch (error) {
-      if (isResultUnknown(error)) {
-        mayBeSaved.current = true;
-        // What is shown below and after Cancel may be the version before.
-        void refreshTarget();
-      }
-      if (reasonOf(error) !== 'TARGET_CHANGED') return focusFirstInvalid(element.current);
-      setReplaced(Number(errorInfo(error)?.metadata.version));
-      // The history below shows the other change.
-      await refreshTarget();
-    }
+    await save(draft);
   };
   return (
     <Section title={form.title}>
@@ -207,18 +171,18 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
             <TargetPreview
               code={code}
               draft={{ targetUrl: draft.url.trim(), policy: policyOf(draft) }}
-              problem={dates[0] ?? addresses[0]}
+              problem={previewProblem(draft, messages)}
             />
           )}
-          {reasonOf(save.error) === 'TARGET_CHANGED' ? (
+          {reasonOf(error) === 'TARGET_CHANGED' ? (
             <Notice look="danger">{form.conflict}</Notice>
           ) : (
-            save.error && (
+            error && (
               <SaveFailed
                 code={code}
-                error={save.error}
+                error={error}
                 onRestored={() => {
-                  save.reset();
+                  reset();
                   void refreshTarget();
                 }}
               />
@@ -226,7 +190,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
           )}
           <Actions>
             <Button onPress={onClose}>{common.cancel}</Button>
-            <Button look="primary" type="submit" isPending={save.isPending}>
+            <Button look="primary" type="submit" isPending={isPending}>
               {form.save}
             </Button>
           </Actions>
