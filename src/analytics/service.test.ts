@@ -8,7 +8,6 @@ import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import { transaction } from '../../common/postgres/sql.ts';
-import { lastDays } from '../../dashboard/app/routes/overview/windows.ts';
 import {
   AnalyticsService,
   type Figures,
@@ -319,9 +318,14 @@ test('a report covers a code, a group of codes or the whole account, and never a
   expect(values).toContain(folder);
   expect(values.filter((value) => String(value).includes(b.codeId))).toEqual([]);
 
-  // What the dashboard asks for once a minute is read from counters only.
+  // Whole days, which the dashboard asks for once a minute, are read from counters only.
   query.mockClear();
-  const twoDays = await client.getScanReport({ ...lastDays(2), granularity: Granularity.HOUR });
+  const today = now - (now % DAY_MS);
+  const twoDays = await client.getScanReport({
+    from: timestampFromMs(today - DAY_MS),
+    to: timestampFromMs(today + DAY_MS - 1),
+    granularity: Granularity.HOUR,
+  });
   expect([twoDays.figures?.scans, twoDays.figures?.intervals.length]).toEqual([4n, 48]);
   expectCompleteBreakdowns(twoDays.figures);
   const texts = query.mock.calls.map(([call]) => (call as { readonly text?: string }).text ?? '');
