@@ -449,6 +449,33 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('is entered with another link in the tab of one that failed, or that was not used', async () => {
+    const page = await pages.open('/sign-in/link#made-up');
+    await page.getByRole('button').click();
+    await page.getByRole('heading', { name: 'This link does not work' }).waitFor();
+    for (const before of [undefined, '/sign-in/link#made-up']) {
+      const { token } = await pages.client(AccountsService).createSignInLink({ email: 'owner@harbour.example' });
+      if (before !== undefined) await page.goto(`${pages.dashboard.url}${before}`);
+      await page.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+      await page.getByRole('button').click();
+      await page.waitForURL(`${pages.dashboard.url}/`);
+    }
+    await page.close();
+  });
+
+  test('closes the navigation of a phone with a link to the page that is shown', async () => {
+    const page = await pages.open('/codes?state=deleted', { context: { viewport: { width: 390, height: 800 } } });
+    for (const search of ['?state=deleted', '']) {
+      await page.waitForURL(`**/codes${search}`);
+      await page.getByRole('button', { name: 'Open navigation' }).click();
+      const drawer = page.getByRole('dialog');
+      await drawer.getByRole('link', { name: 'Codes' }).click();
+      await drawer.waitFor({ state: 'detached' });
+    }
+    await page.waitForURL('**/codes');
+    await page.close();
+  });
+
   test('signs out', async () => {
     const page = await pages.open('/', { context: { viewport: { width: 390, height: 800 } } });
     await page.getByRole('button', { name: 'Open navigation' }).click();

@@ -73,6 +73,18 @@ test('made-up links take at most 8 connections to the core', async () => {
   await server.close();
 });
 
+test('a link that the core could not redeem can be redeemed from the page that says so', async () => {
+  const redeemSignInLink = async () => {
+    throw new ConnectError('The core does not respond.', Code.Unavailable);
+  };
+  const server = await serverBefore({ accounts: { redeemSignInLink } });
+  const headers = { origin: ORIGIN, 'content-type': 'application/x-www-form-urlencoded' };
+  const payload = String(new URLSearchParams({ token: 'a&"b' }));
+  const { statusCode, body } = await server.inject({ method: 'POST', url: '/sign-in/link?redeem', headers, payload });
+  expect([statusCode, body]).toEqual([503, expect.stringContaining('name="token" value="a&amp;&quot;b"')]);
+  await server.close();
+});
+
 test('one client’s made-up links do not delay those of others behind the same proxy', async () => {
   const tokens: string[] = [];
   const redeemSignInLink = async ({ token }: { token: string }) => {

@@ -47,7 +47,7 @@ describe('a sign-in link', () => {
   test('shows a form that redeems it, so that previews do not', async () => {
     const page = await new Browser().open(`${dashboard.url}/sign-in/link`);
     expect(page.status).toBe(200);
-    expect(page.html).toContain('<form method="post" action="/sign-in/link">');
+    expect(page.html).toContain('<form method="post" action="/sign-in/link?redeem">');
     expect(page.html).not.toMatch(/<script>|<style| style=| on\w+=/);
     for (const [, file] of page.html.matchAll(/(?:src|href)="([^"]+)"/g)) {
       expect((await fetch(`${dashboard.url}${file}`)).status).toBe(200);

@@ -56,7 +56,7 @@ export function signInAtProvider(
       return reply.redirect(url.href, 303);
     } catch (error) {
       logger.warn({ err: error }, 'the OpenID provider is unavailable');
-      return sendPage(request, reply, 'provider-unavailable', again(way));
+      return sendPage(request, reply, 'provider-unavailable', { signIn: again(way) });
     }
   });
 
@@ -67,22 +67,22 @@ export function signInAtProvider(
       const callback = new URL(request.url, dashboardUrl);
       const person = await inTurn(clientOf(request.ip), whileOpen(reply), () => provider.finish(callback, checks));
       const { verifiedEmail: email, name, subject, providerSession } = person;
-      if (email === undefined) return sendPage(request, reply, 'unverified', again(checks));
+      if (email === undefined) return sendPage(request, reply, 'unverified', { signIn: again(checks) });
       const memberships = await membershipsOf(core, email);
       const membership = memberships.find(({ accountId }) => accountId === checks.account) ?? memberships[0];
-      if (!membership) return sendPage(request, reply, 'not-a-member', again(checks));
+      if (!membership) return sendPage(request, reply, 'not-a-member', { signIn: again(checks) });
       const { accountId: account, member: { id: member } = { id: '' } } = membership;
       await sessions.start(reply, { email, name, account, member, subject, providerSession });
       logger.info({ account, member, by: 'provider' }, 'a member has signed in');
       return reply.header('cache-control', 'no-store').redirect(checks.to, 303);
     } catch (error) {
-      if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable', again(checks));
+      if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable', { signIn: again(checks) });
       if (error instanceof ProviderUnavailableError) {
         logger.warn({ err: error }, 'the OpenID provider is unavailable');
-        return sendPage(request, reply, 'provider-unavailable', again(checks));
+        return sendPage(request, reply, 'provider-unavailable', { signIn: again(checks) });
       }
       logger.info({ reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected');
-      return sendPage(request, reply, 'sign-in-failed', again(checks));
+      return sendPage(request, reply, 'sign-in-failed', { signIn: again(checks) });
     }
   });
 
@@ -111,7 +111,7 @@ export function signInByLink(
 ): void {
   const inTurn = fairQueue(LINKS);
 
-  app.get('/sign-in/link', (request, reply) => sendPage(request, reply, 'link'));
+  app.get('/sign-in/link', (request, reply) => sendPage(request, reply, 'link', { token: '' }));
 
   app.post<{ Body: unknown }>('/sign-in/link', async (request, reply) => {
     const token = (request.body instanceof URLSearchParams && request.body.get('token')) || '';
@@ -125,7 +125,9 @@ export function signInByLink(
       return reply.header('cache-control', 'no-store').redirect('/', 303);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
-      return sendPage(request, reply, isCoreFailure(error) ? 'unavailable' : 'link-invalid');
+      // The link may still be valid, but no page shows its token any more.
+      if (isCoreFailure(error)) return sendPage(request, reply, 'unavailable', { token });
+      return sendPage(request, reply, 'link-invalid');
     }
   });
 }

@@ -30,16 +30,20 @@ export function servePageFiles(app: FastifyInstance): void {
   }
 }
 
-/** Sends a page in the reader's language. `signIn`: where its link to sign in again leads. */
+/**
+ * Sends a page in the reader's language. `signIn`: where its link to sign in again leads. `token`: of a sign-in link, with
+ * which the page has a form that redeems it; the script adds that of the page's address to it.
+ */
 export function sendPage(
   request: FastifyRequest,
   reply: FastifyReply,
   kind: PageKind,
-  signIn = '/sign-in',
+  { signIn = '/sign-in', token }: { signIn?: string; token?: string } = {},
 ): FastifyReply {
   const { language, title, text, action } = textsFor(kind, request.headers['accept-language']);
-  const again = action === undefined ? '' : `<p><a href="${signIn.replaceAll('&', '&amp;')}">${action}</a></p>`;
-  const form = `<form method="post" action="/sign-in/link"><input type="hidden" name="token"><button>${action}</button></form>
+  const again = action === undefined ? '' : `<p><a href="${escaped(signIn)}">${action}</a></p>`;
+  // The query makes it another address than that of links: opened in the tab with the answer, a new one would load nothing.
+  const form = `<form method="post" action="/sign-in/link?redeem"><input type="hidden" name="token" value="${escaped(token ?? '')}"><button>${action}</button></form>
 <script src="/sign-in/sign-in-link.js"></script>`;
   const page = `<!doctype html>
 <html lang="${language}">
@@ -50,7 +54,7 @@ export function sendPage(
 <main>
 <h1>${title}</h1>
 <p>${text}</p>
-${kind === 'link' ? form : again}
+${token === undefined ? again : form}
 </main>
 </html>
 `;
@@ -59,4 +63,9 @@ ${kind === 'link' ? form : again}
     .headers({ 'cache-control': 'no-store', 'content-language': language, vary: 'accept-language' })
     .type('text/html; charset=utf-8')
     .send(page);
+}
+
+/** Text as the value of an attribute. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 }
