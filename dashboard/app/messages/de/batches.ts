@@ -82,8 +82,8 @@ export const batches: typeof en = {
   folderForAll: 'Zeilen mit eigenem Ordner behalten ihn; Tags kommen zu denen der Zeile hinzu.',
   create: (count, formatted) => `${codes(count, formatted)} anlegen`,
   tooLarge: 'Diese Zeilen haben mehr als 8 MB. Teilen Sie die Datei auf.',
-  created: (count, formatted) => `${codes(count, formatted)} ${count === 1 ? 'wurde' : 'wurden'} angelegt.`,
-  unknownResult: 'Die Verbindung ist abgebrochen. Versuchen Sie es erneut: Kein Code wird doppelt angelegt.',
+  unknownResult:
+    'Die Verbindung ist abgebrochen. Versuchen Sie es ohne Änderung erneut: Kein Code wird doppelt angelegt. Bevor Sie etwas ändern, sehen Sie in der Liste der Stapel nach.',
   leftUnknown:
     'Die Verbindung ist abgebrochen, während die Zeilen gesendet wurden. Sehen Sie in der Liste der Stapel nach, bevor Sie sie noch einmal senden.',
   leftFailed: (reason) => `Der Stapel wurde nicht angelegt. ${reason}`,

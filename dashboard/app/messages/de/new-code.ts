@@ -58,5 +58,6 @@ export const newCode: typeof en = {
   create: 'Code anlegen',
   createdToast: (name) => `${name} wurde angelegt.`,
   createdWithout: (name) => `Was Sie inzwischen eingegeben haben, gehört nicht zu ${name} und steht noch im Formular.`,
-  unknownResult: 'Die Verbindung ist abgebrochen. Versuchen Sie es erneut: Der Code wird nicht doppelt angelegt.',
+  unknownResult:
+    'Die Verbindung ist abgebrochen. Versuchen Sie es ohne Änderung erneut: Der Code wird nicht doppelt angelegt. Bevor Sie etwas ändern, sehen Sie in der Liste der Codes nach.',
 };

@@ -78,8 +78,8 @@ export const batches = {
   folderForAll: 'Rows with a folder of their own keep it; tags are added to those of the row.',
   create: (count: number, formatted: string) => `Create ${codes(count, formatted)}`,
   tooLarge: 'These rows have more than 8 MB. Split the file.',
-  created: (count: number, formatted: string) => `${codes(count, formatted)} ${count === 1 ? 'was' : 'were'} created.`,
-  unknownResult: 'The connection was lost. Try again: no code will be created twice.',
+  unknownResult:
+    'The connection was lost. Try again without changing anything: no code will be created twice. Before you change something, look at the list of batches.',
   leftUnknown:
     'The connection was lost while the rows were being sent. Look at the list of batches before you send them again.',
   leftFailed: (reason: string) => `The batch was not created. ${reason}`,

@@ -57,5 +57,6 @@ export const newCode = {
   create: 'Create code',
   createdToast: (name: string) => `${name} was created.`,
   createdWithout: (name: string) => `What you have entered since then is not part of ${name}, and still here.`,
-  unknownResult: 'The connection was lost. Try again: the code will not be created twice.',
+  unknownResult:
+    'The connection was lost. Try again without changing anything: the code will not be created twice. Before you change something, look at the list of codes.',
 };

@@ -35,9 +35,12 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
   // Rows become final as the batch proceeds; a completed batch does not change.
   const { refetch } = query;
   const done = (batch.counts?.total ?? 0) - (batch.counts?.pending ?? 0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have changed when more of them are done.
-  useEffect(() => void refetch(), [refetch, done, batch.status]);
   const rows = query.data?.pages.flatMap((page) => page.rows) ?? [];
+  // Of a completed batch no row is waiting: these were read before it was.
+  const isOutdated = batch.status === BatchStatus.COMPLETED && rows.some((row) => row.status === RowStatus.PENDING);
+  const outdated = isOutdated ? status : undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have changed when more of them are done.
+  useEffect(() => void refetch(), [refetch, done, batch.status, outdated]);
   if (query.isError && rows.length === 0) {
     return <LoadFailed error={query.error} retry={() => void refetch()} />;
   }
@@ -93,7 +96,7 @@ function RowTable({ batch, rows }: { readonly batch: Batch; readonly rows: reado
     {
       id: 'result',
       title: batches.result,
-      cell: (row) => <Result row={row} isDone={batch.status === BatchStatus.COMPLETED} />,
+      cell: (row) => <Result row={row} />,
     },
   ];
   return (
@@ -106,7 +109,7 @@ function RowTable({ batch, rows }: { readonly batch: Batch; readonly rows: reado
   );
 }
 
-function Result({ row, isDone }: { readonly row: BatchRow; readonly isDone: boolean }) {
+function Result({ row }: { readonly row: BatchRow }) {
   const { batches, rowSentence } = useMessages();
   const { status, reason, warnings } = row;
   if (status === RowStatus.CREATED) {
@@ -118,7 +121,7 @@ function Result({ row, isDone }: { readonly row: BatchRow; readonly isDone: bool
       </span>
     );
   }
-  if (status === RowStatus.PENDING && !isDone) return <Status>{batches.rowStatuses.pending}</Status>;
+  if (status === RowStatus.PENDING) return <Status>{batches.rowStatuses.pending}</Status>;
   const name = status === RowStatus.SKIPPED ? 'skipped' : 'failed';
   return (
     <span>

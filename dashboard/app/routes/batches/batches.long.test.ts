@@ -183,7 +183,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
       { times: 1 },
     );
     await page.getByRole('button', { name: 'Create 1 code', exact: true }).click();
-    await page.getByText('no code will be created twice').waitFor();
+    await page.getByText('Try again without changing anything: no code will be created twice.').waitFor();
     expect(await batchesNamed('Lost')).toHaveLength(1);
     await page.getByRole('button', { name: 'Create 1 code', exact: true }).click();
     await page.waitForURL(/\/batches\/batch_/);
@@ -287,6 +287,21 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     expect(String(await take('Failed and skipped rows'))).toMatch(
       /^\ufeffposition,target_url,name,folder,tags,external_ref,campaign_type,reason\r\n2,nowhere,,Halls,"doors,summer",,poster,"?target_url: must be/,
     );
+  });
+
+  test('rows that were read just before the batch was completed are read again', async () => {
+    const page = await pages.open('/batches');
+    let calls = 0;
+    await page.route(/GetBatch/, async (route) => {
+      calls++;
+      const response = await route.fetch();
+      const text = await response.text();
+      return route.fulfill({ response, body: calls > 1 ? text : text.replace(/_(CREATED|FAILED)\b/g, '_PENDING') });
+    });
+    await page.getByRole('link', { name: 'Files' }).click();
+    await page.getByRole('row', { name: /One.*Created/ }).waitFor();
+    await page.getByRole('row', { name: /nowhere.*Failed/ }).waitFor();
+    await page.close();
   });
 
   test('progress continues after the core was killed', async () => {

@@ -117,7 +117,7 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
       { times: 1 },
     );
     await page.getByRole('button', { name: 'Create code' }).click();
-    await page.getByText('the code will not be created twice').waitFor();
+    await page.getByText('Try again without changing anything: the code will not be created twice.').waitFor();
     expect(await named(name)).toHaveLength(1);
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.waitForURL(/\/codes\/qr_/);
