@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { useIsShown } from '../data/use-is-shown.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
@@ -20,21 +21,27 @@ interface ConfirmProps {
 }
 
 /** Asks before something is destroyed; what can't be undone takes the name as well. */
-export function Confirm({ title, isOpen, onClose, children, action, onConfirm, name }: ConfirmProps) {
+export function Confirm({ title, isOpen, ...form }: ConfirmProps) {
+  return (
+    <Dialog title={title} isOpen={isOpen} onClose={form.onClose} isAlert>
+      <ConfirmForm {...form} />
+    </Dialog>
+  );
+}
+
+/** The question, anew each time that the dialog opens. */
+function ConfirmForm({ onClose, children, action, onConfirm, name }: Omit<ConfirmProps, 'title' | 'isOpen'>) {
   const { common } = useFirstMessages();
   const [typed, setTyped] = useState('');
   const [isPending, setPending] = useState(false);
-  const close = () => {
-    setTyped('');
-    onClose();
-  };
+  const isShown = useIsShown();
   const isNamed = name === undefined || sameName(typed, name);
   const confirm = async (event: FormEvent) => {
     event.preventDefault();
     if (isPending || !isNamed) return;
     setPending(true);
     try {
-      if ((await onConfirm()) !== false) close();
+      if ((await onConfirm()) !== false && isShown()) onClose();
     } catch {
       // The caller has shown why.
     } finally {
@@ -42,18 +49,16 @@ export function Confirm({ title, isOpen, onClose, children, action, onConfirm, n
     }
   };
   return (
-    <Dialog title={title} isOpen={isOpen} onClose={close} isAlert>
-      <form className={styles.form} noValidate onSubmit={(event) => void confirm(event)}>
-        <div>{children}</div>
-        {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
-        <Actions>
-          <Button onPress={close}>{common.cancel}</Button>
-          <Button look="danger" type="submit" isDisabled={!isNamed} isPending={isPending}>
-            {action}
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <form className={styles.form} noValidate onSubmit={(event) => void confirm(event)}>
+      <div>{children}</div>
+      {name !== undefined && <Field label={common.confirmName(name)} value={typed} onChange={setTyped} autoFocus />}
+      <Actions>
+        <Button onPress={onClose}>{common.cancel}</Button>
+        <Button look="danger" type="submit" isDisabled={!isNamed} isPending={isPending}>
+          {action}
+        </Button>
+      </Actions>
+    </form>
   );
 }
 

@@ -4,6 +4,7 @@ import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
+import { useIsShown } from '../../data/use-is-shown.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
 
@@ -12,13 +13,15 @@ export function RenameDialog({ code, onClose }: { readonly code: Code; readonly 
   const { rename } = useCodeActions();
   const [name, setName] = useState(code.name ?? '');
   const [isPending, setPending] = useState(false);
+  const isShown = useIsShown();
   const wanted = name.trim();
   const save = async () => {
     if (isPending) return;
     setPending(true);
     // If it fails, a message says why, and the dialog keeps what was typed.
-    if (wanted === (code.name ?? '') || (await rename(code, wanted))) onClose();
-    else setPending(false);
+    const isDone = wanted === (code.name ?? '') || (await rename(code, wanted));
+    if (!isDone) setPending(false);
+    else if (isShown()) onClose();
   };
   return (
     <Dialog title={texts.details.rename} isOpen onClose={onClose}>

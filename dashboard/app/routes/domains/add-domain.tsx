@@ -4,27 +4,27 @@ import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { useAction } from '../../data/use-action.ts';
+import { useIsShown } from '../../data/use-is-shown.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './domains.module.css';
 
 /** Asks for the hostname of a new domain; its records are shown in the list. */
-export function AddDomain({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+export function AddDomain({ onClose }: { readonly onClose: () => void }) {
   const { domains: texts, common } = useMessages();
   const [hostname, setHostname] = useState('');
   const add = useAction(DomainsService.method.addDomain, { errors: 'caller' });
-  const close = () => {
-    setHostname('');
-    add.reset();
-    onClose();
-  };
-  const submit = async (event: FormEvent) => {
+  const isShown = useIsShown();
+  const submit = (event: FormEvent) => {
     event.preventDefault();
     // What is wrong is shown at the field.
-    await add.run({ hostname }).then(close, () => undefined);
+    void add.run({ hostname }).then(
+      () => isShown() && onClose(),
+      () => undefined,
+    );
   };
   return (
-    <Dialog title={texts.add} isOpen={isOpen} onClose={close}>
-      <form onSubmit={(event) => void submit(event)} className={styles.form} noValidate>
+    <Dialog title={texts.add} isOpen onClose={onClose}>
+      <form onSubmit={submit} className={styles.form} noValidate>
         <Field
           label={texts.hostname}
           description={texts.hostnameNote}
@@ -37,7 +37,7 @@ export function AddDomain({ isOpen, onClose }: { readonly isOpen: boolean; reado
           mono
         />
         <Actions>
-          <Button onPress={close}>{common.cancel}</Button>
+          <Button onPress={onClose}>{common.cancel}</Button>
           <Button type="submit" look="primary" isPending={add.isPending} isDisabled={hostname.trim() === ''}>
             {common.add}
           </Button>

@@ -58,7 +58,7 @@ export function Domains() {
           )
         }
       </Loaded>
-      <AddDomain isOpen={isAdding} onClose={() => setAdding(false)} />
+      {isAdding && <AddDomain onClose={() => setAdding(false)} />}
     </Page>
   );
 }

@@ -5,7 +5,7 @@ import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.t
 import { TaxonomyService } from '../../../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 /** Folders and tags: renaming, merging and deleting them by keyboard, with their effects shown before. */
 
@@ -47,7 +47,10 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await act(page, 'Cafés', 'Rename');
     await page.keyboard.press('Control+a');
     await page.keyboard.type('Coffee');
+    const release = await holdCalls(page, /RenameFolder/);
     await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter');
+    release();
     await page.getByRole('link', { name: 'Coffee' }).waitFor();
     expect(await foldersNow()).toEqual([['Coffee', 1]]);
     await page.getByRole('button', { name: 'Undo' }).press('Enter');

@@ -9,6 +9,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { showToast } from '../../data/toasts.ts';
+import { useIsShown } from '../../data/use-is-shown.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, merge } from './label-calls.ts';
 
@@ -27,6 +28,7 @@ export function MergeDialog({ kind, label, labels, into, onClose }: MergeDialogP
   const format = useFormat();
   const errorText = useErrorText();
   const [text, setText] = useState(into?.name ?? '');
+  const isShown = useIsShown();
   const others = labels.filter(({ id }) => id !== label.id);
   const kept = others.find(({ name }) => foldedName(name) === foldedName(text));
   const merging = useMutation({
@@ -34,7 +36,7 @@ export function MergeDialog({ kind, label, labels, into, onClose }: MergeDialogP
     onSettled: refreshCodes,
     onSuccess: (_done, target) => {
       showToast(texts.merged(label.name, target.name));
-      onClose();
+      if (isShown()) onClose();
     },
   });
   const effect = kind === 'folder' ? texts.mergeFolderEffect : texts.mergeTagEffect;

@@ -10,6 +10,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { showToast } from '../../data/toasts.ts';
+import { useIsShown } from '../../data/use-is-shown.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
@@ -29,6 +30,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
   const { common, labels: texts } = useMessages();
   const errorText = useErrorText();
   const undo = useUndo();
+  const isShown = useIsShown();
   const [name, setName] = useState(label.name);
   const renaming = useMutation({
     mutationFn: (wanted: string) => rename(kind, label.id, wanted),
@@ -39,6 +41,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
   const problem = wanted === '' ? 'missing' : folderProblem(wanted);
   const isReservedForFolders = problem === 'reserved' && kind === 'tag';
   const submit = async () => {
+    if (renaming.isPending) return;
     if (wanted !== label.name) {
       try {
         await renaming.mutateAsync(wanted);
@@ -56,7 +59,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
       };
       showToast(texts.renamed(wanted), { undo: () => void undo(takeBack) });
     }
-    onClose();
+    if (isShown()) onClose();
   };
   return (
     <Dialog title={texts.renameTitle(label.name)} isOpen onClose={onClose}>

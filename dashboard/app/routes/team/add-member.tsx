@@ -6,6 +6,7 @@ import { Field } from '../../components/field.tsx';
 import { Select } from '../../components/select.tsx';
 import { ROLES, type RoleName, useMay } from '../../data/session.ts';
 import { useAction } from '../../data/use-action.ts';
+import { useIsShown } from '../../data/use-is-shown.ts';
 import { useMessages } from '../../messages/index.ts';
 import { roleOf } from './roles.ts';
 import styles from './team.module.css';
@@ -17,10 +18,14 @@ export function AddMember({ onClose }: { readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<RoleName>('editor');
   const add = useAction(AccountsService.method.addMember, { errors: 'caller', done: texts.addedToast(email) });
+  const isShown = useIsShown();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // What is wrong is shown at the field.
-    void add.run({ email: email.trim(), role: roleOf(role) }).then(onClose, () => undefined);
+    void add.run({ email: email.trim(), role: roleOf(role) }).then(
+      () => isShown() && onClose(),
+      () => undefined,
+    );
   };
   return (
     <Dialog title={texts.add} isOpen onClose={onClose}>

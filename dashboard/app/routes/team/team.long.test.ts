@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { AccountsService, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('the team', () => {
   let pages: DashboardPages;
@@ -44,6 +44,40 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await row.waitFor({ state: 'detached' });
     expect(await roleOf('ana@harbour.example')).toBeUndefined();
     await page.close();
+  });
+
+  test('keeps what is typed into a dialog when the call of an earlier one ends', async () => {
+    const accounts = pages.client(AccountsService);
+    await accounts.addMember({ email: 'ben@harbour.example', role: Role.OWNER });
+    const page = await pages.open('/team');
+    const add = await holdCalls(page, /AddMember/);
+    const remove = await holdCalls(page, /RemoveMember/);
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const email = page.getByRole('dialog').getByRole('textbox', { name: 'E-mail address' });
+    await email.fill('slow@harbour.example');
+    await email.press('Enter');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    await email.fill('next@harbour.example');
+    add();
+    await page.getByText('slow@harbour.example has been added').waitFor();
+    await page.waitForTimeout(300);
+    expect(await email.inputValue()).toBe('next@harbour.example');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+
+    await page.getByRole('button', { name: 'Remove: slow@harbour.example' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Leave the account' }).click();
+    const name = page.getByRole('alertdialog').getByRole('textbox');
+    await name.fill('Harbour');
+    remove();
+    await page.getByText('slow@harbour.example has been removed').waitFor();
+    await page.waitForTimeout(300);
+    expect(await name.inputValue()).toBe('Harbour');
+    await page.close();
+    const ben = (await accounts.listMembers({})).members.find((each) => each.email === 'ben@harbour.example');
+    await accounts.removeMember({ id: ben?.id ?? '' });
   });
 
   test('is renamed', async () => {
