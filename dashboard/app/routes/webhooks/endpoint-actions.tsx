@@ -9,20 +9,20 @@ import { Menu } from '../../components/menu.tsx';
 import { useAction } from '../../data/use-action.ts';
 import { useMessages } from '../../messages/index.ts';
 import { EndpointForm } from './endpoint-form.tsx';
-import { Secret } from './secret.tsx';
 
 interface EndpointActionsProps {
   readonly endpoint: Endpoint;
   /** A test event was sent: its delivery. */
   readonly onTest: (deliveryId: string) => void;
+  /** The endpoint has a new secret, which is shown once. */
+  readonly onSecret: (secret: string) => void;
 }
 
 /** What can be done with an endpoint. */
-export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
+export function EndpointActions({ endpoint, onTest, onSecret }: EndpointActionsProps) {
   const { webhooks: texts, common } = useMessages();
   const navigate = useNavigate();
   const [asked, setAsked] = useState<'edit' | 'rotate' | 'disable' | 'delete'>();
-  const [secret, setSecret] = useState<string>();
   const { id, url, enabled } = endpoint;
   const test = useAction(WebhooksService.method.sendTestEvent);
   const enable = useAction(WebhooksService.method.updateEndpoint, { done: texts.enabled });
@@ -77,7 +77,7 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
         title={texts.rotateTitle}
         isOpen={asked === 'rotate'}
         action={texts.rotate}
-        onConfirm={async () => setSecret((await rotate.run({ id })).secret)}
+        onConfirm={async () => onSecret((await rotate.run({ id })).secret)}
       >
         {texts.rotateText}
       </Confirm>
@@ -91,7 +91,6 @@ export function EndpointActions({ endpoint, onTest }: EndpointActionsProps) {
       >
         {texts.deleteText}
       </Confirm>
-      {secret !== undefined && <Secret secret={secret} onClose={() => setSecret(undefined)} />}
     </>
   );
 }

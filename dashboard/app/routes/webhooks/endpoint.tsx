@@ -10,6 +10,7 @@ import { useMessages } from '../../messages/index.ts';
 import { Deliveries } from './deliveries.tsx';
 import { EndpointActions } from './endpoint-actions.tsx';
 import { EndpointState } from './endpoint-state.tsx';
+import { Secret } from './secret.tsx';
 import { TestResult } from './test-result.tsx';
 import styles from './webhooks.module.css';
 
@@ -25,6 +26,7 @@ export function EndpointPage() {
   const relativeTime = useRelativeTime();
   const mayChange = useMay('admin');
   const [testId, setTestId] = useState<string>();
+  const [secret, setSecret] = useState<string>();
   const list = useQuery(WebhooksService.method.listEndpoints, {}, { refetchInterval: REFRESH_MS });
   const endpoint = list.data?.endpoints.find(({ id }) => id === endpointId);
   const { failingSince, verifiedAt } = endpoint ?? {};
@@ -32,7 +34,7 @@ export function EndpointPage() {
     <Page
       title={endpoint?.url ?? shell.nav.webhooks}
       subtitle={<Link to="/webhooks">{texts.back}</Link>}
-      actions={endpoint && mayChange && <EndpointActions endpoint={endpoint} onTest={setTestId} />}
+      actions={endpoint && mayChange && <EndpointActions endpoint={endpoint} onTest={setTestId} onSecret={setSecret} />}
     >
       <Loaded query={list}>
         {() =>
@@ -55,6 +57,7 @@ export function EndpointPage() {
           )
         }
       </Loaded>
+      {secret !== undefined && <Secret secret={secret} onClose={() => setSecret(undefined)} />}
     </Page>
   );
 }

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { AccountsService, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { type Receiver, startReceiver } from '../../../../src/webhooks/receiver.fixture.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
-import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
 
 describe.skipIf(!CHROMIUM)('webhooks', () => {
   let pages: DashboardPages;
@@ -183,8 +183,11 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     await page.close();
   });
 
-  test('get another secret, and can be deleted', async () => {
-    const page = await pages.open('/webhooks');
+  test('get another secret, which stays until it was stored whatever the role is by then, and can be deleted', async () => {
+    const page = await pages.open('/webhooks', { role: Role.ADMIN });
+    const accounts = pages.client(AccountsService);
+    const { members } = await accounts.listMembers({});
+    const id = members.find(({ role }) => role === Role.ADMIN)?.id ?? '';
     const url = `${receiver.url}/deleted`;
     await page.getByRole('button', { name: 'Add an endpoint' }).click();
     await page.getByRole('textbox', { name: 'Address' }).fill(url);
@@ -202,8 +205,14 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
       await page.keyboard.press('Enter');
       if (action === 'Delete') continue;
       await page.getByText(/^whsec_/).waitFor();
+      await accounts.updateMember({ id, role: Role.VIEWER });
+      await comeBack(page);
+      await page.getByText('Viewer').first().waitFor();
+      await page.getByText(/^whsec_/).waitFor();
       await page.getByRole('button', { name: 'I have stored it' }).focus();
       await page.keyboard.press('Enter');
+      await accounts.updateMember({ id, role: Role.ADMIN });
+      await comeBack(page);
     }
     await page.waitForURL('**/webhooks');
     await expect.poll(() => page.getByRole('link', { name: url }).count()).toBe(0);
