@@ -57,11 +57,15 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
     passFocus(() => element.current?.querySelectorAll<HTMLElement>('input, li button')[at + 1]);
   };
   const free = useMemo(() => names.filter((name) => !isAmong(value, name)), [names, value]);
+  const problem = tagsProblem(value);
   const add = (typed: string) => {
     setText('');
-    const tags = typed.split(',').map((tag) => tag.trim().slice(0, MAX_LABEL_CHARACTERS));
-    const added = tags.filter((tag, at) => tag !== '' && !isAmong(value, tag) && !isAmong(tags.slice(0, at), tag));
+    const added = newTags(typed, value, names);
     if (added.length > 0) onChange([...value, ...added]);
+  };
+  const choose = (name: string) => {
+    setText('');
+    onChange([...value, name]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     // Keys of an input method choose and confirm what will be typed.
@@ -79,13 +83,13 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
         label={labels.tags}
         value={text}
         onChange={(typed) => (typed.includes(',') ? add(typed) : setText(typed))}
-        onChoose={add}
+        onChoose={choose}
         onKeyDown={onKeyDown}
         onBlur={() => add(text)}
         names={free}
         isOptional
         description={labels.tagsHint}
-        error={error ?? (value.length > MAX_TAGS ? labels.problems.tooManyTags : undefined)}
+        error={error ?? (problem && labels.problems[problem])}
       />
       {value.length > 0 && (
         <ul aria-label={labels.chosenTags} className={styles.tags}>
@@ -112,6 +116,18 @@ export function TagsField({ value, onChange, error }: TagsFieldProps) {
 export function folderProblem(name: string): 'reserved' | 'tooLong' | undefined {
   if (name.trim().toLowerCase() === 'none') return 'reserved';
   return isLonger(name.trim(), MAX_LABEL_CHARACTERS) ? 'tooLong' : undefined;
+}
+
+/** Why a code can't have these tags. */
+export function tagsProblem(tags: readonly string[]): 'tooManyTags' | 'tooLong' | undefined {
+  if (tags.length > MAX_TAGS) return 'tooManyTags';
+  return tags.some((tag) => isLonger(tag, MAX_LABEL_CHARACTERS)) ? 'tooLong' : undefined;
+}
+
+/** The tags of a typed list that are not chosen yet. A comma separates them, except in the name of an `existing` one. */
+export function newTags(typed: string, chosen: readonly string[], existing: readonly string[]): string[] {
+  const tags = (isAmong(existing, typed) ? [typed] : typed.split(',')).map((tag) => tag.trim());
+  return tags.filter((tag, at) => tag !== '' && !isAmong(chosen, tag) && !isAmong(tags.slice(0, at), tag));
 }
 
 /** Whether a name is in a list, as the core compares. */

@@ -1,11 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
 import { ColourField, colourOr, colourWarning, isColour } from '../../components/colour-field.tsx';
 import { DomainSelect, placeholderScanUrl, useScanOrigin } from '../../components/domain-select.tsx';
 import { Field } from '../../components/field.tsx';
-import { FolderField, folderProblem, TagsField } from '../../components/filing-fields.tsx';
+import { FolderField, folderProblem, TagsField, tagsProblem } from '../../components/filing-fields.tsx';
 import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
@@ -108,7 +107,7 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
     good.length === 0 ||
     (batchLimit !== undefined && good.length > batchLimit) ||
     folderProblem(options.folder) !== undefined ||
-    options.tags.length > MAX_TAGS ||
+    tagsProblem(options.tags) !== undefined ||
     !(isColour(options.foreground) && isColour(options.background));
   return (
     <>

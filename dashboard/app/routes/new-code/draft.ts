@@ -2,13 +2,12 @@ import { create } from '@bufbuild/protobuf';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { formatWifi } from '../../../../common/codes/wifi.ts';
-import { MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { encode } from '../../../../common/qr/matrix.ts';
 import { WifiSchema, WifiSecurity } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type LandingPage, LandingPageSchema } from '../../../../proto/gen/signpost/pages/v1/landing_page_pb.ts';
 import { colourWarning, isColour } from '../../components/colour-field.tsx';
 import { placeholderScanUrl } from '../../components/domain-select.tsx';
-import { folderProblem } from '../../components/filing-fields.tsx';
+import { folderProblem, tagsProblem } from '../../components/filing-fields.tsx';
 import { landingPageProblems } from '../../components/landing-page/problems.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import type { Messages } from '../../messages/index.ts';
@@ -88,7 +87,8 @@ export function problemsOf(draft: Draft, messages: Messages): FieldErrors {
   if (isLonger(draft.name, MAX_NAME_CHARACTERS)) found.name = newCode.nameTooLong;
   const folder = folderProblem(draft.folder);
   if (folder) found.folder = labels.problems[folder];
-  if (draft.tags.length > MAX_TAGS) found.tags = labels.problems.tooManyTags;
+  const tags = tagsProblem(draft.tags);
+  if (tags) found.tags = labels.problems[tags];
   if (hasDesign(draft) && !(isColour(draft.foreground) && isColour(draft.background))) {
     found.design = common.colourProblem;
   }
