@@ -164,6 +164,8 @@ function valuesOf({ paused, name, folder }: Code): Values {
 
 /** Makes a change that is shown at once, before the core has made it; if it is not made, the code is shown as it was. */
 async function atOnce(code: Code, changes: Partial<Code>, change: () => Promise<boolean>): Promise<boolean> {
+  // What is being read may be older than the change.
+  if (queryClient.getQueryData(keyOf(code))) await queryClient.cancelQueries({ queryKey: keyOf(code) });
   show({ ...code, ...changes });
   const isDone = await change();
   if (!isDone) show(code);
@@ -171,7 +173,11 @@ async function atOnce(code: Code, changes: Partial<Code>, change: () => Promise<
 }
 
 function show(code: Code): void {
+  queryClient.setQueryData(keyOf(code), (before) => before && { ...before, code });
+}
+
+/** The key of the query that reads a code. */
+function keyOf({ id }: Code) {
   const schema = CodesService.method.getCode;
-  const queryKey = createConnectQueryKey({ schema, input: { id: code.id }, transport, cardinality: 'finite' });
-  queryClient.setQueryData(queryKey, (before) => before && { ...before, code });
+  return createConnectQueryKey({ schema, input: { id }, transport, cardinality: 'finite' });
 }

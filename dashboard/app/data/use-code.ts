@@ -11,7 +11,9 @@ export function useCode(id: string): { code: Code | undefined; error: unknown; r
     { search: id, state: CodeState.DELETED, limit: 1 },
     { enabled: isMissing },
   );
-  const gone = isMissing ? deleted.data?.codes.find((code) => code.id === id) : undefined;
+  // A query without data forgets while it is repeated that the code was missing.
+  const isGone = isMissing || live.data === undefined;
+  const gone = isGone ? deleted.data?.codes.find((code) => code.id === id) : undefined;
   // While it is deleted or restored, the code stays as it was: the page may have a form with what was entered.
   const found = gone ?? live.data?.code;
   const isDone = isMissing ? deleted.data !== undefined || deleted.error !== null : true;

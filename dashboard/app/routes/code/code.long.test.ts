@@ -178,8 +178,25 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
       await fail.promise;
       await route.abort();
     });
+    // Nor does it vanish with what was being read before.
+    const read = Promise.withResolvers<void>();
+    await page.route(
+      /GetCode$/,
+      async (route) => {
+        const response = await route.fetch();
+        await read.promise;
+        await route.fulfill({ response }).catch(() => undefined);
+      },
+      { times: 1 },
+    );
+    const reading = page.waitForRequest(/GetCode$/);
+    await comeBack(page);
+    await reading;
     await press(page, 'Pause');
     await page.getByRole('button', { name: 'Resume' }).waitFor();
+    read.resolve();
+    await page.waitForTimeout(500);
+    expect(await page.getByRole('button', { name: 'Resume' }).isVisible()).toBe(true);
     // Not even the answer about the failure can be read.
     await page.route(/GetCode$/, (route) => route.abort());
     fail.resolve();
@@ -670,9 +687,16 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await seesIt(true);
     await press(page, 'Cancel');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content');
-    // Without anything entered, nothing is offered but to restore it.
+    // Without anything entered, nothing is offered but to restore it, also while it is read again.
     await page.reload();
     await page.getByText('This code is deleted.').waitFor();
+    const release = await holdCalls(page, /GetCode$/);
+    const reading = page.waitForRequest(/GetCode$/);
+    await comeBack(page);
+    await reading;
+    await page.waitForTimeout(300);
+    expect(await page.getByText('This code is deleted.').isVisible()).toBe(true);
+    release();
     expect(await page.getByRole('button', { name: 'Change target' }).count()).toBe(0);
     await page.close();
   });
