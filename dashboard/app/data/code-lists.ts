@@ -45,8 +45,10 @@ export interface CodesList {
  * that are out of sight again are aborted: nothing observes their queries any more.
  */
 export function useCodesList(filter: CodesFilter, first: number, last: number): CodesList {
-  const settled = useSettled(`${Math.floor(first / PAGE)}-${Math.floor(Math.max(first, last - 1) / PAGE)}`);
-  const [from = 0, to = 0] = settled.split('-').map(Number);
+  const key = JSON.stringify(filter);
+  const settled = useSettled(`${Math.floor(first / PAGE)} ${Math.floor(Math.max(first, last - 1) / PAGE)} ${key}`);
+  // Another list begins at its top.
+  const [from = 0, to = 0] = settled.endsWith(` ${key}`) ? settled.split(' ', 2).map(Number) : [];
   const pages = [...new Set([0, ...Array.from({ length: to - from + 1 }, (_, index) => from + index)])];
   const results = useQueries({ queries: pages.map((page) => pageQuery(filter, page)) });
   const failed = results.find(({ error, data }) => error && !data);

@@ -614,6 +614,22 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     await page.close();
   });
 
+  test('begins another list at its top, however far the one before was scrolled', async () => {
+    const page = await openPaused();
+    await page.getByRole('grid', { name: 'Codes' }).press('End');
+    await page.locator(`[aria-rowindex="${PAUSED + 1}"] [role=rowheader]`).waitFor();
+    const offsets: unknown[] = [];
+    page.on('request', (request) => {
+      if (/ListCodes/.test(request.url())) offsets.push(request.postDataJSON().offset);
+    });
+    await page.getByRole('searchbox', { name: 'Search codes' }).fill('Code');
+    await page.waitForURL(/q=Code/);
+    await page.locator('[aria-rowindex="2"] [role=rowheader]').waitFor();
+    await page.waitForTimeout(300);
+    expect(new Set(offsets)).toEqual(new Set([undefined]));
+    await page.close();
+  });
+
   test('keeps what is selected while a range is loaded, and changes more codes than one call takes', async () => {
     const page = await openPaused();
     const list = page.getByRole('grid', { name: 'Codes' });
