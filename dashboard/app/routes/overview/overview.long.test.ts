@@ -90,6 +90,18 @@ describe.skipIf(!CHROMIUM)('the overview', () => {
       await page.close();
     });
 
+    test('calls the most scanned codes what they are called now', async () => {
+      const page = await pages.open('/');
+      await page.route(/ListTopCodes/, async (route) => {
+        const response = await route.fetch();
+        return route.fulfill({ response, body: (await response.text()).replaceAll('Menu', 'Old menu') });
+      });
+      await page.reload();
+      await page.getByRole('link', { name: 'Menu', exact: true }).waitFor();
+      expect(await page.getByText('Old menu').count()).toBe(0);
+      await page.close();
+    });
+
     test('says which figures could not be loaded', async () => {
       const page = await pages.open('/?days=7');
       await page.route(/GetScanReport/, (route) => route.fulfill({ status: 500, json: { code: 'internal' } }));

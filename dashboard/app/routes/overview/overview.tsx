@@ -13,7 +13,7 @@ import { Attention } from './attention.tsx';
 import styles from './overview.module.css';
 import { Scans } from './scans.tsx';
 import { PERIODS } from './search.ts';
-import { Tiles } from './tiles.tsx';
+import { REFRESH_MS, Tiles } from './tiles.tsx';
 import { TopCodes } from './top-codes.tsx';
 
 const route = getRouteApi('/');
@@ -22,7 +22,7 @@ const route = getRouteApi('/');
 export function Overview() {
   const { overview, shell } = useFirstMessages();
   const { days = 30 } = route.useSearch();
-  const query = useQuery(AccountsService.method.getAccount, {});
+  const query = useQuery(AccountsService.method.getAccount, {}, { refetchInterval: REFRESH_MS });
   const mayBeNew = query.data?.usage?.codesUsed === 0n;
   const { data: codes } = useQuery(CodesService.method.listCodes, { limit: 1 }, { enabled: mayBeNew });
   const isNew = mayBeNew && codes?.total === 0n;

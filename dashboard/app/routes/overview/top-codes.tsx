@@ -5,9 +5,11 @@ import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/
 import { StoredCodeImage } from '../../components/code-image.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
+import { nameOfCode } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
+import { REFRESH_MS } from './tiles.tsx';
 import { lastDays } from './windows.ts';
 
 /** How many are listed: as many as are beside the chart. */
@@ -16,7 +18,11 @@ const LISTED = 5;
 /** The codes with the most scans of the period. */
 export function TopCodes({ days }: { readonly days: number }) {
   const { overview } = useFirstMessages();
-  const top = useQuery(AnalyticsService.method.listTopCodes, { ...lastDays(days), limit: LISTED });
+  const top = useQuery(
+    AnalyticsService.method.listTopCodes,
+    { ...lastDays(days), limit: LISTED },
+    { refetchInterval: REFRESH_MS },
+  );
   return (
     <Panel>
       <div className={styles.listTitle}>
@@ -51,7 +57,7 @@ function Entry({ top: { codeId, shortCode, name, scans } }: { readonly top: TopC
       <span className={styles.image}>{code && <StoredCodeImage code={code} label="" size={44} />}</span>
       <span className={styles.codeText}>
         <Link to="/codes/$codeId" params={{ codeId }} className={styles.codeName}>
-          {name || shortCode}
+          {code ? nameOfCode(code) : name || shortCode}
         </Link>
         <span className={styles.note}>
           {code?.type === CodeType.LANDING_PAGE
