@@ -42,10 +42,25 @@ interface PickerProps {
 }
 
 /** A choice from a long list, narrowed down by typing. */
-export function Picker({ label, options, value, onChange, isMultiple, onCreate, note, children }: PickerProps) {
+export function Picker({ children, ...list }: PickerProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <DialogTrigger isOpen={isOpen} onOpenChange={setOpen}>
+      {children}
+      <Popover className={menu.popover} offset={4} placement="bottom start">
+        <Dialog aria-label={list.label} className={styles.dialog}>
+          <PickerList {...list} onClose={() => setOpen(false)} />
+        </Dialog>
+      </Popover>
+    </DialogTrigger>
+  );
+}
+
+/** The open list. Not part of the picker, with which 10,000 names would be searched as often as the page is rendered. */
+function PickerList(props: Omit<PickerProps, 'children'> & { readonly onClose: () => void }) {
+  const { label, options, value, onChange, isMultiple, onCreate, note, onClose } = props;
   const { codes } = useMessages();
   const format = useFormat();
-  const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
   const folded = foldedName(wanted);
@@ -53,53 +68,42 @@ export function Picker({ label, options, value, onChange, isMultiple, onCreate, 
   const isNew = wanted !== '' && !options.some((option) => foldedName(option.label) === folded);
   const shown: Option<string>[] = matching.slice(0, MAX_SHOWN);
   if (onCreate && isNew) shown.push({ id: CREATE, label: codes.filters.create(wanted) });
-  const close = () => {
-    setOpen(false);
-    setText('');
-  };
   const choose = (id: string) => {
     if (id === CREATE) onCreate?.(wanted);
     else if (!isMultiple) onChange([id]);
     else onChange(value.includes(id) ? value.filter((each) => each !== id) : [...value, id]);
-    if (!isMultiple || id === CREATE) close();
+    if (!isMultiple || id === CREATE) onClose();
   };
   return (
-    <DialogTrigger isOpen={isOpen} onOpenChange={(open) => (open ? setOpen(true) : close())}>
-      {children}
-      <Popover className={menu.popover} offset={4} placement="bottom start">
-        <Dialog aria-label={label} className={styles.dialog}>
-          <Autocomplete inputValue={text} onInputChange={setText}>
-            <SearchField aria-label={codes.filters.find(label)} autoFocus>
-              <Input placeholder={codes.filters.find(label)} className={styles.input} />
-            </SearchField>
-            <ListBox
-              aria-label={label}
-              items={shown}
-              className={styles.list}
-              onAction={(key) => choose(String(key))}
-              renderEmptyState={() => !note && <p className={styles.none}>{codes.filters.noMatch}</p>}
-            >
-              {(option) => (
-                <ListBoxItem id={option.id} textValue={option.label} className={menu.item}>
-                  <span className={value.includes(option.id) ? styles.chosen : styles.label}>
-                    {value.includes(option.id) && <span className="visually-hidden">✓ </span>}
-                    {option.label}
-                  </span>
-                  {option.description && (
-                    <Text slot="description" className={field.description}>
-                      {option.description}
-                    </Text>
-                  )}
-                </ListBoxItem>
-              )}
-            </ListBox>
-            {matching.length > MAX_SHOWN && (
-              <p className={styles.none}>{codes.filters.refine(format.number(matching.length - MAX_SHOWN))}</p>
+    <Autocomplete inputValue={text} onInputChange={setText}>
+      <SearchField aria-label={codes.filters.find(label)} autoFocus>
+        <Input placeholder={codes.filters.find(label)} className={styles.input} />
+      </SearchField>
+      <ListBox
+        aria-label={label}
+        items={shown}
+        className={styles.list}
+        onAction={(key) => choose(String(key))}
+        renderEmptyState={() => !note && <p className={styles.none}>{codes.filters.noMatch}</p>}
+      >
+        {(option) => (
+          <ListBoxItem id={option.id} textValue={option.label} className={menu.item}>
+            <span className={value.includes(option.id) ? styles.chosen : styles.label}>
+              {value.includes(option.id) && <span className="visually-hidden">✓ </span>}
+              {option.label}
+            </span>
+            {option.description && (
+              <Text slot="description" className={field.description}>
+                {option.description}
+              </Text>
             )}
-            {note && <p className={styles.none}>{note}</p>}
-          </Autocomplete>
-        </Dialog>
-      </Popover>
-    </DialogTrigger>
+          </ListBoxItem>
+        )}
+      </ListBox>
+      {matching.length > MAX_SHOWN && (
+        <p className={styles.none}>{codes.filters.refine(format.number(matching.length - MAX_SHOWN))}</p>
+      )}
+      {note && <p className={styles.none}>{note}</p>}
+    </Autocomplete>
   );
 }

@@ -1,7 +1,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
 import { ChevronDown, Search, X } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import { Input, SearchField } from 'react-aria-components';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Picker } from '../../components/picker.tsx';
@@ -18,35 +18,39 @@ const TYPED_MS = 250;
 
 const NO_FILTERS = { q: undefined, folder: undefined, tags: undefined, state: undefined, kind: undefined };
 
-/** Search and filters above the list; each is in the address. */
-export function Filters({ search }: { readonly search: CodesSearch }) {
+/** Search and filters above the list; each is in the address. Not rendered again while the list is scrolled. */
+export const Filters = memo(function Filters({ search }: { readonly search: CodesSearch }) {
   const { codes } = useMessages();
   const format = useFormat();
   const set = useSetSearch();
   const folders = useFolders();
   const tags = useTags();
   const element = useRef<HTMLElement>(null);
-  const counted = (id: string, label: string, count: bigint) => ({
-    id,
-    label,
-    description: codes.count(Number(count), format.number(count)),
-  });
+  // An account has up to 10,000 of each.
+  const options = useMemo(() => {
+    const counted = ({ id, name, codeCount }: { id: string; name: string; codeCount: bigint }) => ({
+      id,
+      label: name,
+      description: codes.count(Number(codeCount), format.number(codeCount)),
+    });
+    return {
+      folders: [{ id: 'none', label: codes.unfiled }, ...(folders.data?.folders ?? []).map(counted)],
+      tags: (tags.data?.tags ?? []).map(counted),
+    };
+  }, [codes, format, folders.data, tags.data]);
   return (
     <search ref={element} className={styles.filters} aria-label={codes.filters.label}>
       <SearchText text={search.q ?? ''} />
       <Filter
         label={codes.filters.folder}
-        options={[
-          { id: 'none', label: codes.unfiled },
-          ...(folders.data?.folders ?? []).map(({ id, name, codeCount }) => counted(id, name, codeCount)),
-        ]}
+        options={options.folders}
         value={search.folder === undefined ? [] : [search.folder]}
         onChange={([folder]) => set({ folder })}
         query={folders}
       />
       <Filter
         label={codes.filters.tags}
-        options={(tags.data?.tags ?? []).map(({ id, name, codeCount }) => counted(id, name, codeCount))}
+        options={options.tags}
         value={search.tags ?? []}
         onChange={(chosen) => set({ tags: chosen.length > 0 ? chosen : undefined })}
         isMultiple
@@ -77,7 +81,7 @@ export function Filters({ search }: { readonly search: CodesSearch }) {
       )}
     </search>
   );
-}
+});
 
 /** Changes some of the filters in the address. */
 function useSetSearch() {
