@@ -12,6 +12,7 @@ import { queryClient } from './data/queries.ts';
 import { watchRestoredPages } from './data/restored-pages.ts';
 import { sessionQuery } from './data/session.ts';
 import { transport } from './data/transport.ts';
+import { showLoadFailed } from './load-failed.ts';
 import { loadFirstMessages } from './messages/index.ts';
 import { router } from './router.tsx';
 
@@ -35,9 +36,15 @@ const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root.');
 // Both are needed before anything can be shown, so neither waits for the other.
 void queryClient.prefetchQuery(sessionQuery);
-await loadFirstMessages(language());
-createRoot(root).render(
-  <StrictMode>
-    <App />
-  </StrictMode>,
-);
+const load = () => loadFirstMessages(language());
+await load()
+  .catch(load)
+  .then(
+    () =>
+      createRoot(root).render(
+        <StrictMode>
+          <App />
+        </StrictMode>,
+      ),
+    () => showLoadFailed(root),
+  );

@@ -175,6 +175,18 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.close();
   });
 
+  test('says in both languages if the texts of the first page cannot be loaded', async () => {
+    const page = await pages.open('/');
+    await page.route(/\/assets\/first-.*\.js/, (route) => route.abort());
+    await page.reload();
+    await page.getByText('Signpost could not be loaded.').waitFor();
+    await page.getByText('Signpost konnte nicht geladen werden.').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Reload' }).click();
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.close();
+  });
+
   test('keeps the page with what was entered if a file of the search or of a language is gone', async () => {
     const page = await pages.open('/codes/new');
     const name = page.getByRole('textbox', { name: 'Name' });
