@@ -137,9 +137,10 @@ function targetBar(share: TargetShare, texts: ReturnType<typeof useMessages>['co
 
 function Tile({ title, value, note }: { readonly title: string; readonly value: string; readonly note?: string }) {
   return (
-    <div className={styles.tile} title={note}>
+    <div className={styles.tile}>
       <dt>{title}</dt>
-      <dd>{value}</dd>
+      <dd className={styles.figure}>{value}</dd>
+      {note && <dd className={styles.note}>{note}</dd>}
     </div>
   );
 }
