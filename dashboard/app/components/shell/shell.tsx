@@ -1,5 +1,5 @@
 import { useIsFetching, useSuspenseQuery } from '@tanstack/react-query';
-import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
+import { Outlet, useNavigate, useRouter, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon } from 'lucide-react';
 import { Activity, lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { RouterProvider } from 'react-aria-components';
@@ -47,9 +47,9 @@ function Frame() {
   const { shell } = useFirstMessages();
   const [isNavigationOpen, setNavigationOpen] = useState(false);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
-  const path = useRouterState({ select: (state) => state.location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the drawer.
-  useEffect(() => setNavigationOpen(false), [path]);
+  const router = useRouter();
+  // Every link closes the drawer, also one to the page that is shown.
+  useEffect(() => router.subscribe('onBeforeNavigate', () => setNavigationOpen(false)), [router]);
   const main = useRef<HTMLElement>(null);
   const shown = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
   const before = useRef<string>(undefined);
