@@ -57,9 +57,11 @@ export function Toasts() {
         if (key === 'Escape') giveBackFocus();
       }}
     >
-      {shown.map((toast) => (
-        <Message key={toast.id} {...toast} />
-      ))}
+      <div className={styles.list}>
+        {shown.map((toast) => (
+          <Message key={toast.id} {...toast} />
+        ))}
+      </div>
     </div>
   );
 }

@@ -581,6 +581,13 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     }
     await page.waitForTimeout(500);
     expect(await undo.count()).toBe(5);
+    // On a screen that is enlarged to 400 % the newest is shown, and the oldest can be scrolled to.
+    await page.setViewportSize({ width: 320, height: 256 });
+    const dismiss = page.getByRole('status', { name: 'F6' }).getByRole('button', { name: 'Dismiss' });
+    const top = async (button: Locator) => (await button.boundingBox())?.y ?? Number.NaN;
+    expect(await top(dismiss.last())).toBeLessThan(256);
+    await dismiss.first().focus();
+    expect(await top(dismiss.first())).toBeGreaterThanOrEqual(0);
     await page.close();
   });
 
