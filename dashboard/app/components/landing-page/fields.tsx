@@ -81,6 +81,11 @@ function LinkFields({ links, onChange, errors }: LinkFieldsProps) {
     const moved = [...links];
     [moved[from], moved[to]] = [links[to], links[from]] as [LandingPage['links'][0], LandingPage['links'][0]];
     onChange(moved);
+    // The focus goes with the link, so that another press moves it on.
+    requestAnimationFrame(() => {
+      const [up, down] = list.current?.querySelectorAll('li')[to]?.querySelectorAll('button') ?? [];
+      (to < from ? [up, down] : [down, up]).find((button) => !button?.disabled)?.focus();
+    });
   };
   const add = () => {
     onChange([...links, create(LandingLinkSchema)]);

@@ -120,6 +120,21 @@ describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
     await page.close();
   });
 
+  test('moves a link further with each press of the same key', async () => {
+    const page = await pages.open(`/codes/${await createPage('Moved')}`);
+    await page.getByRole('button', { name: 'Edit landing page' }).press('Enter');
+    await page.getByRole('button', { name: 'Add a link' }).press('Enter');
+    await page.getByLabel('Link 3: text').fill('Hours');
+    const labels = async () => Promise.all([1, 2, 3].map((n) => page.getByLabel(`Link ${n}: text`).inputValue()));
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+    await page.getByRole('button', { name: 'Move link 3 up' }).press('Enter');
+    await expect.poll(focused).toBe('Move link 2 up');
+    await page.keyboard.press('Enter');
+    await expect.poll(focused).toBe('Move link 1 down');
+    expect(await labels()).toEqual(['Hours', 'Menu', 'Map']);
+    await page.close({ runBeforeUnload: false });
+  });
+
   test('fits on a narrow phone', async () => {
     const page = await pages.open(`/codes/${await createPage('Narrow')}`, {
       context: { viewport: { width: 320, height: 640 } },
