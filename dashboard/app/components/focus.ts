@@ -15,3 +15,15 @@ export function passFocus(next: () => HTMLElement | null | undefined): void {
     catchFocus();
   });
 }
+
+/** The rows of a table or the entries of a list. */
+export function rowsOf(list: Element | null | undefined): readonly HTMLElement[] {
+  return [...(list?.querySelectorAll<HTMLElement>(':scope > tbody > tr, :scope > li') ?? [])];
+}
+
+/** One of them, for `passFocus`: a row that was added has the focus if the button that added it is gone. */
+export function focusableRow(list: Element | null | undefined, index: number): HTMLElement | undefined {
+  const row = rowsOf(list)[index];
+  if (row) row.tabIndex = -1;
+  return row;
+}

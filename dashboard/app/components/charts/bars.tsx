@@ -1,8 +1,9 @@
 import { Download } from 'lucide-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { Button } from '../button.tsx';
+import { focusableRow, passFocus } from '../focus.ts';
 import styles from './charts.module.css';
 import { downloadCsv } from './csv.ts';
 
@@ -31,6 +32,7 @@ export function Bars({
   const { charts } = useFirstMessages();
   const format = useFormat();
   const [isAll, setAll] = useState(false);
+  const table = useRef<HTMLTableElement>(null);
   const total = bars.reduce((sum, { scans }) => sum + scans, 0);
   const most = Math.max(1, ...bars.map(({ scans }) => scans));
   return (
@@ -52,7 +54,7 @@ export function Bars({
       {bars.length === 0 ? (
         <p className={styles.empty}>{charts.empty}</p>
       ) : (
-        <table className={styles.bars}>
+        <table ref={table} className={styles.bars}>
           <caption className="visually-hidden">{title}</caption>
           <thead className="visually-hidden">
             <tr>
@@ -77,7 +79,13 @@ export function Bars({
       )}
       {!isAll && bars.length > FIRST_ROWS && (
         <div>
-          <Button look="quiet" onPress={() => setAll(true)}>
+          <Button
+            look="quiet"
+            onPress={() => {
+              setAll(true);
+              passFocus(() => focusableRow(table.current, FIRST_ROWS));
+            }}
+          >
             {charts.showAll(format.number(bars.length))}
             <span className="visually-hidden"> ({title})</span>
           </Button>

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { AccountsService, type ApiRequest } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { Button } from '../../components/button.tsx';
 import { Field } from '../../components/field.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Section, Status } from '../../components/page.tsx';
 import { Select } from '../../components/select.tsx';
@@ -21,7 +21,6 @@ const LIMIT = 50;
 export function RequestLog() {
   const {
     api: { log: texts },
-    common,
   } = useMessages();
   const format = useFormat();
   const [statusClass, setStatusClass] = useState<StatusClass>('0');
@@ -85,13 +84,7 @@ export function RequestLog() {
           )
         }
       </Loaded>
-      {list.hasNextPage && (
-        <div>
-          <Button isPending={list.isFetchingNextPage} onPress={() => void list.fetchNextPage()}>
-            {common.loadMore}
-          </Button>
-        </div>
-      )}
+      <LoadMore query={list} />
     </Section>
   );
 }

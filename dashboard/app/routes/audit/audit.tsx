@@ -5,6 +5,7 @@ import { AccountsService, type AuditEntry } from '../../../../proto/gen/signpost
 import { Button } from '../../components/button.tsx';
 import { downloadCsv } from '../../components/charts/csv.ts';
 import { Field } from '../../components/field.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Page } from '../../components/page.tsx';
 import { Table } from '../../components/table.tsx';
@@ -19,7 +20,7 @@ const LIMIT = 100;
 
 /** Who changed what, when. The core has no filters for it, so what is loaded is filtered. */
 export function Audit() {
-  const { audit: texts, shell, common } = useMessages();
+  const { audit: texts, shell } = useMessages();
   const format = useFormat();
   const sentence = useSentence();
   const [text, setText] = useState('');
@@ -103,13 +104,7 @@ export function Audit() {
           )
         }
       </Loaded>
-      {list.hasNextPage && (
-        <div>
-          <Button isPending={list.isFetchingNextPage} onPress={() => void list.fetchNextPage()}>
-            {common.loadMore}
-          </Button>
-        </div>
-      )}
+      <LoadMore query={list} />
     </Page>
   );
 }

@@ -8,8 +8,8 @@ import {
   BatchStatus,
   RowStatus,
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Status } from '../../components/page.tsx';
@@ -23,7 +23,7 @@ const PAGE_ROWS = 100;
 
 /** The rows of a batch in print order, with their codes. */
 export function BatchRows({ batch, status }: { readonly batch: Batch; readonly status: RowStatus }) {
-  const { batches, common } = useMessages();
+  const { batches } = useMessages();
   const query = useInfiniteQuery(
     BatchesService.method.getBatch,
     { id: batch.id, limit: PAGE_ROWS, offset: 0, status },
@@ -49,11 +49,7 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
   return (
     <>
       <RowTable batch={batch} rows={rows} />
-      {query.hasNextPage && (
-        <Button isPending={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
-          {common.loadMore}
-        </Button>
-      )}
+      <LoadMore query={query} />
     </>
   );
 }

@@ -272,6 +272,8 @@ describe.skipIf(!CHROMIUM)('batches', () => {
       const item = page.getByRole('menuitem', { name });
       await item.waitFor();
       const [download] = await Promise.all([page.waitForEvent('download'), item.press('Enter')]);
+      const opener = page.getByRole('button', { name: 'Download' });
+      await expect.poll(() => opener.evaluate((button) => button === document.activeElement)).toBe(true);
       return contentOf(download);
     };
     for (const type of ['PNG', 'SVG']) {

@@ -2,7 +2,8 @@ import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
 import { Layers, Plus } from 'lucide-react';
 import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { Button, buttonLink } from '../../components/button.tsx';
+import { buttonLink } from '../../components/button.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { LoadFailed } from '../../components/loaded.tsx';
 import { Loading } from '../../components/loading.tsx';
 import { Empty, Notice, Page, Status } from '../../components/page.tsx';
@@ -23,7 +24,7 @@ const PAGE_BATCHES = 50;
 
 /** All batches, newest first. */
 export function Batches() {
-  const { batches, common, shell } = useMessages();
+  const { batches, shell } = useMessages();
   const mayCreate = useMay('editor');
   const query = useInfiniteQuery(
     BatchesService.method.listBatches,
@@ -60,11 +61,7 @@ export function Batches() {
       ) : (
         <BatchTable rows={rows} />
       )}
-      {query.hasNextPage && (
-        <Button isPending={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
-          {common.loadMore}
-        </Button>
-      )}
+      <LoadMore query={query} />
     </Page>
   );
 }

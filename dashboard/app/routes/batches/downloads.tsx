@@ -4,6 +4,7 @@ import { type Batch, RowStatus } from '../../../../proto/gen/signpost/batches/v1
 import { ImageFormat } from '../../../../proto/gen/signpost/images/v1/images_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { downloadCsv, downloadFile } from '../../components/charts/csv.ts';
+import { passFocus } from '../../components/focus.ts';
 import { Menu } from '../../components/menu.tsx';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
@@ -26,6 +27,15 @@ export function Downloads({ batch, title }: { readonly batch: Batch; readonly ti
   const [running, setRunning] = useState<Running>();
   const stop = useRef<AbortController>(undefined);
   useEffect(() => () => stop.current?.abort(), []);
+  const opener = useRef<HTMLButtonElement>(null);
+  const cancel = useRef<HTMLButtonElement>(null);
+  const isRunning = running !== undefined;
+  const wasRunning = useRef(isRunning);
+  useEffect(() => {
+    // The button that had the focus has given way to the other one.
+    if (wasRunning.current !== isRunning) passFocus(() => (isRunning ? cancel : opener).current);
+    wasRunning.current = isRunning;
+  }, [isRunning]);
   const { created = 0, failed = 0, skipped = 0 } = batch.counts ?? {};
   const name = title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '') || batch.id;
 
@@ -66,7 +76,9 @@ export function Downloads({ batch, title }: { readonly batch: Batch; readonly ti
         <span className="figures">
           {batches[running.kind](format.number(running.done), format.number(running.total))}
         </span>
-        <Button onPress={() => stop.current?.abort()}>{common.cancel}</Button>
+        <Button ref={cancel} onPress={() => stop.current?.abort()}>
+          {common.cancel}
+        </Button>
       </span>
     );
   }
@@ -95,7 +107,7 @@ export function Downloads({ batch, title }: { readonly batch: Batch; readonly ti
         },
       ]}
     >
-      <Button icon={Download} look="primary">
+      <Button ref={opener} icon={Download} look="primary">
         {batches.download}
         <ChevronDown aria-hidden size={16} />
       </Button>

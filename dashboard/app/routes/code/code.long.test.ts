@@ -9,6 +9,7 @@ import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/target
 import { axeFindings } from '../../../../test/harness/axe.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { CONDITIONS } from './policy-draft.ts';
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
 
@@ -173,6 +174,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
   test('shows a change before the core has made it, and as it was if that fails', async () => {
     const { id } = await newCode('Impatient');
     const page = await pages.open(`/codes/${id}`);
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
     const fail = Promise.withResolvers<void>();
     await page.route(/UpdateCodes?$/, async (route) => {
       await fail.promise;
@@ -476,6 +478,19 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(focused).toBe('Move rule 1 down');
     await press(page, 'Remove rule 1');
     await expect.poll(focused).toBe('Add a rule');
+    // A button that is gone with the last that it can add passes the focus to that.
+    for (const _ of CONDITIONS) {
+      await press(page, 'Add a condition');
+      await page.getByRole('menuitem').first().press('Enter');
+      await page.getByRole('menu').waitFor({ state: 'detached' });
+    }
+    const group = () =>
+      page.evaluate(() => document.activeElement?.closest('fieldset')?.firstElementChild?.textContent);
+    await expect.poll(group).toBe(await page.locator('fieldset fieldset > legend').last().textContent());
+    await page.getByRole('button', { name: /Leads to/ }).press('Enter');
+    await page.getByRole('option', { name: /[Ss]plit/ }).press('Enter');
+    for (let variants = 2; variants < 10; variants++) await press(page, 'Add a variant');
+    await expect.poll(group).toBe('Variant 10');
     await press(page, 'Cancel');
     await page.close();
   });
@@ -780,6 +795,19 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await page.context().clearCookies();
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
     await page.context().close();
+  });
+
+  test('gives the focus to the first of the versions that are loaded last', async () => {
+    const { id } = await newCode('Often changed');
+    for (let version = 2; version <= 26; version++) {
+      await pages.client(TargetsService).setTarget({ id, targetUrl: `https://example.com/${version}` });
+    }
+    const page = await pages.open(`/codes/${id}`);
+    await press(page, 'Load more');
+    const focused = () => page.evaluate(() => document.activeElement?.closest('li')?.textContent);
+    await expect.poll(focused).toMatch(/^Version 1 /);
+    await page.getByText('someone who scans on two days counts twice').waitFor();
+    await page.close();
   });
 
   test('offers a viewer nothing to change', async () => {

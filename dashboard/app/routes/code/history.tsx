@@ -5,6 +5,7 @@ import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
@@ -15,7 +16,7 @@ import { useRollBack } from './target-changes.ts';
 
 /** Everything that the code has ever led to, newest first: who changed it, when, from what, to what. */
 export function History({ code }: { readonly code: Code }) {
-  const { target: texts, common } = useMessages();
+  const { target: texts } = useMessages();
   const mayEdit = useMay('editor');
   const query = useInfiniteQuery(
     TargetsService.method.listTargetVersions,
@@ -23,7 +24,6 @@ export function History({ code }: { readonly code: Code }) {
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
   const rollBack = useRollBack(code.id);
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const versions = query.data?.pages.flatMap((page) => page.versions) ?? [];
   const current = versions[0]?.version ?? 0;
   return (
@@ -56,13 +56,7 @@ export function History({ code }: { readonly code: Code }) {
           </ol>
         )}
       </Loaded>
-      {hasNextPage && (
-        <div>
-          <Button isPending={isFetchingNextPage} onPress={() => void fetchNextPage()}>
-            {common.loadMore}
-          </Button>
-        </div>
-      )}
+      <LoadMore query={query} />
     </Section>
   );
 }

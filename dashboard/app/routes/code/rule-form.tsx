@@ -32,6 +32,7 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
   const path = `policy.rules[${number - 1}]`;
   const addable = CONDITIONS.filter((kind) => !rule.conditions.includes(kind));
   const index = number - 1;
+  const element = useRef<HTMLFieldSetElement>(null);
   const buttons = useRef<HTMLDivElement>(null);
   const add = useRef<HTMLButtonElement>(null);
   const move = (to: number) => {
@@ -39,8 +40,15 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
     // At its new position the rule may lack the button that was pressed.
     passFocus(() => buttons.current?.querySelector('button'));
   };
+  const addCondition = (kind: (typeof CONDITIONS)[number]) => {
+    onChange({ ...rule, conditions: [...rule.conditions, kind] });
+    // With the last one that can be added, the button is gone.
+    passFocus(() =>
+      element.current?.querySelector<HTMLElement>(':scope > fieldset:last-of-type :is(input, textarea, button)'),
+    );
+  };
   return (
-    <fieldset className={styles.rule}>
+    <fieldset ref={element} className={styles.rule}>
       <legend className="visually-hidden">{ruleName(number)}</legend>
       <header className={styles.ruleHeader}>
         <strong>{ruleName(number)}</strong>
@@ -83,7 +91,7 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
             actions={addable.map((kind) => ({
               id: kind,
               label: form.kinds[kind],
-              onAction: () => onChange({ ...rule, conditions: [...rule.conditions, kind] }),
+              onAction: () => addCondition(kind),
             }))}
           >
             <Button ref={add} icon={Plus} look="quiet">

@@ -21,6 +21,7 @@ interface SplitFormProps {
 export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) {
   const { form } = useMessages().target;
   const format = useFormat();
+  const element = useRef<HTMLDivElement>(null);
   const add = useRef<HTMLButtonElement>(null);
   const sum = variants.reduce((total, { weight }) => total + weightOf(weight), 0);
   const set = (key: string, change: Partial<DraftVariant>) =>
@@ -30,7 +31,7 @@ export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) 
     return [...'abcdefghijk'].find((letter) => !used.has(letter)) ?? '';
   };
   return (
-    <div className={styles.split}>
+    <div ref={element} className={styles.split}>
       {variants.map(({ key, label, weight, url }, index) => (
         <fieldset key={key} className={styles.variant}>
           <legend className="visually-hidden">{form.variant(index + 1)}</legend>
@@ -74,7 +75,16 @@ export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) 
       {errors.has(path) && <p className={styles.error}>{errors.get(path)}</p>}
       {variants.length < MAX_VARIANTS && (
         <div>
-          <Button ref={add} icon={Plus} look="quiet" onPress={() => onChange([...variants, newVariant(nextLabel())])}>
+          <Button
+            ref={add}
+            icon={Plus}
+            look="quiet"
+            onPress={() => {
+              onChange([...variants, newVariant(nextLabel())]);
+              // With the last one that can be added, the button is gone.
+              passFocus(() => element.current?.querySelector<HTMLElement>(':scope > fieldset:last-of-type input'));
+            }}
+          >
             {form.addVariant}
           </Button>
         </div>

@@ -1,8 +1,9 @@
 import { Link } from '@tanstack/react-router';
 import { Folder, Merge, MoreHorizontal, Pencil, Tag, Trash2 } from 'lucide-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { Button, IconButton } from '../../components/button.tsx';
+import { focusableRow, passFocus } from '../../components/focus.ts';
 import { Menu } from '../../components/menu.tsx';
 import { Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
@@ -30,6 +31,7 @@ export function LabelList({ kind, labels, search, onAction }: LabelListProps) {
   const format = useFormat();
   const mayChange = useMay('editor');
   const [isWhole, setWhole] = useState(false);
+  const list = useRef<HTMLUListElement>(null);
   const wanted = foldedName(search);
   const matching = labels.filter(({ name }) => foldedName(name).includes(wanted));
   const shown = isWhole ? matching : matching.slice(0, MAX_SHOWN);
@@ -42,7 +44,7 @@ export function LabelList({ kind, labels, search, onAction }: LabelListProps) {
           {labels.length > 0 ? texts.noMatch : kind === 'folder' ? texts.noFolders : texts.noTags}
         </p>
       ) : (
-        <ul className={styles.list}>
+        <ul ref={list} className={styles.list}>
           {shown.map((label) => (
             <li key={label.id} className={styles.label}>
               <Icon aria-hidden size={16} />
@@ -66,7 +68,14 @@ export function LabelList({ kind, labels, search, onAction }: LabelListProps) {
         </ul>
       )}
       {shown.length < matching.length && (
-        <Button onPress={() => setWhole(true)}>{texts.showAll(format.number(matching.length))}</Button>
+        <Button
+          onPress={() => {
+            setWhole(true);
+            passFocus(() => focusableRow(list.current, MAX_SHOWN));
+          }}
+        >
+          {texts.showAll(format.number(matching.length))}
+        </Button>
       )}
     </Section>
   );

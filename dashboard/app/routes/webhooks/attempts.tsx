@@ -3,7 +3,7 @@ import {
   type Delivery,
   WebhooksService,
 } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
-import { Button } from '../../components/button.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Status } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/time.tsx';
@@ -28,7 +28,7 @@ const REFRESH_MS = 5_000;
 
 /** The request of a delivery, and its attempts with what was answered, newest first. */
 export function Attempts({ delivery, url }: { readonly delivery: Delivery; readonly url: string }) {
-  const { webhooks: texts, common } = useMessages();
+  const { webhooks: texts } = useMessages();
   const format = useFormat();
   const list = usePages(
     WebhooksService.method.listAttempts,
@@ -59,11 +59,7 @@ export function Attempts({ delivery, url }: { readonly delivery: Delivery; reado
                 </li>
               ))}
             </ol>
-            {list.hasNextPage && (
-              <Button isPending={list.isFetchingNextPage} onPress={() => void list.fetchNextPage()}>
-                {common.loadMore}
-              </Button>
-            )}
+            <LoadMore query={list} />
           </div>
         );
       }}

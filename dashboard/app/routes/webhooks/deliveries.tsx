@@ -11,6 +11,7 @@ import {
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { LoadMore } from '../../components/load-more.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Section, Status } from '../../components/page.tsx';
 import { Select } from '../../components/select.tsx';
@@ -140,13 +141,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
           )
         }
       </Loaded>
-      {list.hasNextPage && (
-        <div>
-          <Button isPending={list.isFetchingNextPage} onPress={() => void list.fetchNextPage()}>
-            {common.loadMore}
-          </Button>
-        </div>
-      )}
+      <LoadMore query={list} />
       <Dialog
         kind="side"
         title={open ? texts.details(open.eventType) : ''}
