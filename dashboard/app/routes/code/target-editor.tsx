@@ -132,7 +132,13 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               <Button
                 ref={addRule}
                 icon={Plus}
-                onPress={() => setDraft({ ...draft, rules: [...draft.rules, newRule()] })}
+                onPress={() => {
+                  setDraft({ ...draft, rules: [...draft.rules, newRule()] });
+                  // With the last one that can be added, the button is gone.
+                  passFocus(() =>
+                    element.current?.querySelector<HTMLElement>(':scope > * > fieldset:last-of-type input'),
+                  );
+                }}
               >
                 {form.addRule}
               </Button>
