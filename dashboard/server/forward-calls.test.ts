@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -182,6 +183,8 @@ describe('a page that shows another account or person than the session’s', () 
         'In another tab, another account was opened or another person has signed in. Reload this page.',
       ]);
       expect(error.metadata.get('signpost-account-changed')).toBe('true');
+      // By which pages put it in the reader's language.
+      expect(error.findDetails(ErrorInfoSchema)[0]?.reason).toBe('ACCOUNT_CHANGED');
     }
     const { codes } = await client(CodesService, 'owner').listCodes({ search: name });
     expect(codes).toEqual([]);

@@ -12,6 +12,7 @@ import { MAX_ROWS_BYTES, messageTooLarge } from '../../common/contract/limits.ts
 import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
 import { type ObservedCall, observeCalls } from '../../common/telemetry/observe-calls.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { MAX_BODY_BYTES, receiveBodies } from './call-bodies.ts';
 import { endOfStream, isStreaming, sendError } from './connect-answer.ts';
 import type { Core } from './core.ts';
@@ -100,7 +101,8 @@ export function forwardCalls(
     if (account !== session.account || member !== session.member) {
       reply.header(ACCOUNT_CHANGED, 'true');
       const message = 'In another tab, another account was opened or another person has signed in. Reload this page.';
-      return new ConnectError(message, Code.FailedPrecondition);
+      const info = { desc: ErrorInfoSchema, value: { reason: 'ACCOUNT_CHANGED', domain: 'signpost-dashboard' } };
+      return new ConnectError(message, Code.FailedPrecondition, undefined, [info]);
     }
     if (!method) return failure('UNIMPLEMENTED', 'There is no such method for members.');
     if (!contentTypeRegExp.test(request.headers['content-type'] ?? '')) {

@@ -15,6 +15,8 @@ test('the core’s sentences are shown without names of fields, and in German wh
   const zone = failure('INVALID_FIELD', 'time_zone: berlin is not in the IANA time zone database.');
   expect(errorText(zone, en)).toBe('berlin is not in the IANA time zone database.');
   expect(errorText(zone, de)).toBe('„berlin“ ist keine Zeitzone der IANA-Datenbank.');
+  const own = failure('INVALID_FIELD', 'hostname: go.example is the platform itself.');
+  expect(errorText(own, en)).toBe('go.example is the platform itself.');
   const large = failure('INVALID_FIELD', 'policy: must have at most 60,000 bytes; this one has 60,001.');
   expect(errorText(large, de)).toBe('Hat mehr als 60.000 Bytes, nämlich 60.001.');
   const label = failure('INVALID_FIELD', 'variants: the label 1,000 is used twice.');

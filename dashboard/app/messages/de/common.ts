@@ -2,7 +2,7 @@ import type { common as en } from '../en/common.ts';
 import { coreSentence } from './core-sentences.ts';
 import { fieldSentence } from './field-sentences.ts';
 
-/** What is wrong with a field, by its name in the API. */
+/** What is wrong with a field, by its name in the API, where the core's sentence has no translation. */
 const FIELDS: Readonly<Record<string, string>> = {
   hostname: 'Bitte geben Sie nur einen Hostnamen ein, zum Beispiel qr.example.com.',
   url: 'Bitte geben Sie eine öffentlich erreichbare https-Adresse ohne Benutzernamen und Passwort ein.',
@@ -44,7 +44,7 @@ export const common: typeof en = {
     'Signpost beantwortet noch viele Ihrer Anfragen, vielleicht auch aus anderen Tabs. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => {
-    const german = FIELDS[field] ?? fieldSentence(sentence) ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;
+    const german = fieldSentence(sentence) ?? FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;
     return german.charAt(0).toUpperCase() + german.slice(1);
   },
   reasons: {
@@ -54,6 +54,8 @@ export const common: typeof en = {
     INVALID_CURSOR: () => 'Die Liste hat sich geändert. Bitte laden Sie die Seite neu.',
     UNAUTHENTICATED: () => 'Ihre Sitzung war beendet. Bitte versuchen Sie es noch einmal.',
     FEATURE_NOT_IN_PLAN: () => 'Ihr Tarif enthält diese Funktion nicht.',
+    ACCOUNT_CHANGED: () =>
+      'In einem anderen Tab wurde ein anderes Konto geöffnet oder hat sich jemand anders angemeldet. Bitte laden Sie diese Seite neu.',
     NOT_A_MEMBER: () => 'Sie sind kein Mitglied dieses Kontos mehr.',
     QR_LIMIT_REACHED: ({ limit }) => `Alle ${limit} Codes Ihres Tarifs sind in Gebrauch.`,
     LIMIT_REACHED: ({ limit }) => `Mehr als ${limit} sind nicht möglich. Bitte entfernen Sie zuerst etwas davon.`,

@@ -11,6 +11,7 @@ import { SetTargetRequestSchema } from '../../../../proto/gen/signpost/targets/v
 import { asFailure } from '../../../../src/calls/as-failure.ts';
 import { expectValid } from '../../../../src/calls/validator.ts';
 import { readLandingPage } from '../../../../src/codes/fields/landing-page.ts';
+import { readHostname } from '../../../../src/domains/hostname.ts';
 import { readPolicies } from '../../../../src/targets/policies.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { common } from './common.ts';
@@ -74,6 +75,21 @@ test('every rule of the proto files for what forms send is put in German', () =>
   expectRefused(LandingPageSchema, { title: '' });
   expectRefused(LandingPageSchema, { title: 'x', foregroundColor: 'red' });
   expectRefused(CreateStaticCodeRequestSchema, { content: { case: 'payload', value: 'x'.repeat(3_000) } });
+});
+
+test('what the core finds in a hostname is put in German, each for itself', () => {
+  const long = `${'a.'.repeat(130)}example`;
+  const typed = ['192.0.2.1', 'https://example.com', '*.example.com', 'a..b', 'example', long, 'go.example'];
+  const problems = typed.map((hostname) => {
+    const read = readHostname(hostname, 'go.example');
+    return 'problem' in read ? read.problem : expect.fail(`${hostname} is valid`);
+  });
+  for (const problem of problems) expectGerman(failure('INVALID_FIELD', problem));
+  const sentences = problems.flatMap((problem) => [
+    ...fieldErrors(failure('INVALID_FIELD', problem), common.invalid).values(),
+  ]);
+  expect(new Set(sentences).size).toBe(typed.length);
+  expect(sentences.at(-1)).toBe('„go.example“ ist der Hostname von Signpost selbst.');
 });
 
 test('what the core finds in a policy or a landing page is put in German', async () => {

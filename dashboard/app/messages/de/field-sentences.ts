@@ -35,6 +35,18 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [/^(.+) is none of (.+)\.$/, '„$1“ gehört nicht zu $2.'],
   [/^(.*) is not in the IANA time zone database\.$/, '„$1“ ist keine Zeitzone der IANA-Datenbank.'],
   [/^the label (.+) is used twice\.$/s, 'Die Bezeichnung „$1“ kommt zweimal vor.'],
+  [/^must be a name, not an IP address\.$/, 'muss ein Name sein, keine IP-Adresse.'],
+  [
+    /^must be only a hostname, such as (\S+), without a scheme, a port or a path\.$/,
+    'bitte geben Sie nur einen Hostnamen ein, zum Beispiel $1, ohne https://, Port und Pfad.',
+  ],
+  [
+    /^must be one hostname without a wildcard; add each host separately\.$/,
+    'Platzhalter sind nicht möglich. Bitte fügen Sie jeden Hostnamen einzeln hinzu.',
+  ],
+  [/^must be a hostname such as (\S+)\.$/, 'das ist kein gültiger Hostname wie zum Beispiel $1.'],
+  [/^must have at least two labels, such as (\S+)\.$/, 'muss aus mindestens zwei Teilen bestehen, zum Beispiel $1.'],
+  [/^(\S+) is the platform itself\.$/, '„$1“ ist der Hostname von Signpost selbst.'],
   [/^a code can have at most (\d+) tags\.$/, 'Ein Code hat höchstens $1 Tags.'],
   [/^a name can't be empty\.$/, 'Der Name ist leer.'],
   [/^a name has at most (\d+) characters\.$/, 'Ein Name hat höchstens $1 Zeichen.'],

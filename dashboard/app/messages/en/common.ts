@@ -2,7 +2,7 @@
 type Reasons = Readonly<Record<string, (details: Readonly<Record<string, string>>) => string>>;
 
 /** Sentences of the core that begin with what was typed, which stays as it is. */
-const TYPED_FIRST = / is (?:none of|not an assigned code of|not in the IANA time zone database)\b/;
+const TYPED_FIRST = / is (?:none of|not an assigned code of|not in the IANA time zone database|the platform itself)\b/;
 
 /** Texts that several pages use. */
 export const common = {
