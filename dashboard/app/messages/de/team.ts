@@ -15,6 +15,9 @@ export const team: typeof en = {
   you: 'Sie',
   addedToast: (email) => `${email} wurde hinzugefügt`,
   changed: (email, role) => `${email} hat jetzt die Rolle: ${role}`,
+  ownerTitle: (email) => `${email} zum Inhaber machen?`,
+  ownerText: 'Inhaber dürfen alles: auch Sie entfernen, den API-Schlüssel ersetzen und das Konto schließen.',
+  ownerAction: 'Zum Inhaber machen',
   ownRoleTitle: (role) => `Die eigene Rolle in „${role}“ ändern?`,
   ownRole:
     'Sie können das nicht selbst rückgängig machen, sondern nur jemand anders mit der Rolle „Verwalten“ oder „Inhaber“.',

@@ -23,22 +23,25 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
   const isAdmin = useMay('admin');
   const queries = useQueryClient();
   const [leaving, setLeaving] = useState<Member>();
-  const [ownChange, setOwnChange] = useState<{ readonly member: Member; readonly role: RoleName }>();
+  const [asked, setAsked] = useState<{ readonly member: Member; readonly role: RoleName }>();
   const update = useAction(AccountsService.method.updateMember);
   const remove = useAction(AccountsService.method.removeMember);
   const isLastOwner = isOwner && members.filter(({ role }) => role === Role.OWNER).length === 1;
   const mayChange = ({ role }: Member) => (role === Role.OWNER ? isOwner && !isLastOwner : isAdmin);
   const isSelf = leaving?.id === self.id;
-  const changeRole = async ({ id, email }: Member, role: RoleName) => {
+  const isOwnRole = asked?.member.id === self.id;
+  const changeRole = async ({ id, email }: Member, role: RoleName, undo?: () => void) => {
     await update.run({ id, role: roleOf(role) });
-    showToast(texts.changed(email, shell.roles[role]));
+    showToast(texts.changed(email, shell.roles[role]), { undo });
     if (id === self.id) await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
   };
   const chooseRole = (member: Member, role: RoleName) => {
-    // People can't give themselves their role back, and an arrow key is enough to choose another.
-    if (member.id === self.id) setOwnChange({ member, role });
-    else void changeRole(member, role).catch(() => undefined);
+    // An arrow key is enough to choose another role. People can't give themselves theirs back, and owners can do everything.
+    if (member.id === self.id || role === 'owner') setAsked({ member, role });
+    else void changeOthers(member, role).catch(() => undefined);
   };
+  const changeOthers = (member: Member, role: RoleName) =>
+    changeRole(member, role, () => void changeRole(member, roleName(member.role)).catch(() => undefined));
   const removeLeaving = async () => {
     if (!leaving) return;
     await remove.run({ id: leaving.id });
@@ -119,15 +122,17 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
       >
         {isSelf ? texts.leaveText : texts.removeText}
       </Confirm>
-      <Confirm
-        title={texts.ownRoleTitle(ownChange ? shell.roles[ownChange.role] : '')}
-        isOpen={ownChange !== undefined}
-        onClose={() => setOwnChange(undefined)}
-        action={texts.ownRoleAction}
-        onConfirm={() => ownChange && changeRole(ownChange.member, ownChange.role)}
-      >
-        {isOwner ? texts.ownRoleOfOwner : texts.ownRole}
-      </Confirm>
+      {asked && (
+        <Confirm
+          title={isOwnRole ? texts.ownRoleTitle(shell.roles[asked.role]) : texts.ownerTitle(asked.member.email)}
+          isOpen
+          onClose={() => setAsked(undefined)}
+          action={isOwnRole ? texts.ownRoleAction : texts.ownerAction}
+          onConfirm={() => (isOwnRole ? changeRole : changeOthers)(asked.member, asked.role)}
+        >
+          {!isOwnRole ? texts.ownerText : isOwner ? texts.ownRoleOfOwner : texts.ownRole}
+        </Confirm>
+      )}
     </>
   );
 }

@@ -31,11 +31,16 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await page.getByRole('option', { name: 'Owner' }).waitFor();
     await page.keyboard.press('End');
     await page.keyboard.press('Enter');
+    const question = page.getByRole('alertdialog', { name: 'Make ana@harbour.example an owner?' });
+    await question.getByRole('button', { name: 'Make an owner' }).press('Enter');
     await page.getByText('ana@harbour.example is now: Owner').waitFor();
     const roleOf = async (email: string) =>
       (await pages.client(AccountsService).listMembers({})).members.find((each) => each.email === email)?.role;
     expect(await roleOf('ana@harbour.example')).toBe(Role.OWNER);
     await page.getByText('You are the only owner.').waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText('ana@harbour.example is now: Editor').waitFor();
+    expect(await roleOf('ana@harbour.example')).toBe(Role.EDITOR);
 
     await page.getByRole('button', { name: 'Remove: ana@harbour.example' }).focus();
     await page.keyboard.press('Enter');
