@@ -15,7 +15,6 @@ interface FieldProps {
   readonly inputMode?: 'text' | 'url' | 'numeric' | 'email' | 'search' | undefined;
   readonly placeholder?: string | undefined;
   readonly isOptional?: boolean | undefined;
-  readonly isDisabled?: boolean | undefined;
   readonly autoFocus?: boolean | undefined;
   readonly maxLength?: number | undefined;
   readonly autoComplete?: string | undefined;

@@ -7,7 +7,5 @@ export interface MenuAction {
   readonly icon?: LucideIcon | undefined;
   readonly isDanger?: boolean | undefined;
   readonly isDisabled?: boolean | undefined;
-  /** Leads to this address; otherwise `onAction` is called. */
-  readonly href?: string | undefined;
-  readonly onAction?: (() => void) | undefined;
+  readonly onAction: () => void;
 }

@@ -33,15 +33,14 @@ export default function MenuList({ label, actions, trigger, onClose }: MenuListP
       className={styles.popover}
     >
       <AriaMenu aria-label={label} autoFocus="first" onClose={onClose} className={styles.list}>
-        {actions.map(({ id, label, icon: Icon, isDanger, isDisabled, href, onAction }) => (
+        {actions.map(({ id, label, icon: Icon, isDanger, isDisabled, onAction }) => (
           <MenuItem
             key={id}
             id={id}
             textValue={label}
             isDisabled={isDisabled ?? false}
             className={isDanger ? `${styles.item} ${styles.danger}` : styles.item}
-            {...(href !== undefined && { href })}
-            {...(onAction && { onAction: () => act(onAction) })}
+            onAction={() => act(onAction)}
           >
             {Icon && <Icon aria-hidden size={16} />}
             {label}

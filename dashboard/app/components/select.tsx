@@ -25,16 +25,14 @@ interface SelectProps<T extends string> {
   readonly onChange: (value: T) => void;
   /** The label is read aloud only, where the context says it to those who see. */
   readonly isLabelHidden?: boolean | undefined;
-  readonly isDisabled?: boolean | undefined;
 }
 
 /** A choice of one of few values. */
 export function Select<T extends string>(props: SelectProps<T>) {
-  const { label, options, value, onChange, isLabelHidden, isDisabled = false } = props;
+  const { label, options, value, onChange, isLabelHidden } = props;
   return (
     <AriaSelect
       className={field.field}
-      isDisabled={isDisabled}
       selectedKey={value}
       onSelectionChange={(key) => onChange(key as T)}
       {...(isLabelHidden && { 'aria-label': label })}

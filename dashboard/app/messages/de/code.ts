@@ -32,7 +32,6 @@ export const code: typeof en = {
     kind: 'Art',
     campaign: 'Kampagnentyp',
     id: 'ID',
-    version: 'Version',
   },
   delete: {
     title: (name) => `${name} löschen?`,

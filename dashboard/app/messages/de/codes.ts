@@ -6,7 +6,6 @@ export const codes: typeof en = {
   atLeast: (count, formatted) => `Mindestens ${formatted} ${count === 1 ? 'Code' : 'Codes'}`,
   columns: {
     image: 'Bild',
-    select: 'Auswahl',
     name: 'Name',
     url: 'Scan-URL',
     target: 'Führt zu',
@@ -26,7 +25,6 @@ export const codes: typeof en = {
   unfiled: 'Ohne Ordner',
   states: { active: 'Aktiv', paused: 'Pausiert', deleted: 'Gelöscht' },
   kinds: { dynamic: 'Dynamisch', static: 'Statisch', landing_page: 'Landingpage' },
-  kind: 'Art',
   filters: {
     label: 'Filter',
     search: 'Codes suchen',
@@ -46,7 +44,6 @@ export const codes: typeof en = {
   empty: {
     title: 'Noch keine Codes',
     text: 'Ein Code wird einmal gedruckt. Wohin er führt, lässt sich jederzeit ändern.',
-    action: 'Code anlegen',
   },
   noMatch: { title: 'Kein Code passt', text: 'Kein Code dieses Kontos erfüllt alle Filter.' },
   partlySearched:

@@ -5,7 +5,6 @@ const codes = (count: number, formatted: string) => `${formatted} ${count === 1 
 export const labels: typeof en = {
   folder: 'Ordner',
   folders: 'Ordner',
-  tag: 'Tag',
   tags: 'Tags',
   intro: 'Ordner und Tags entstehen, sobald ein Code sie zum ersten Mal erhält.',
   noFolder: 'Kein Ordner',
@@ -21,7 +20,6 @@ export const labels: typeof en = {
     unknown: 'Bitte wählen Sie einen vorhandenen Namen.',
   },
   search: 'Ordner und Tags durchsuchen',
-  codes: 'Codes',
   actionsOf: (name) => `Aktionen für „${name}“`,
   rename: 'Umbenennen',
   merge: 'Mit anderem zusammenführen',

@@ -5,7 +5,6 @@ export const shell: typeof en = {
   skip: 'Zum Inhalt',
   navigation: 'Navigation',
   openNavigation: 'Navigation öffnen',
-  account: 'Konto',
   switchAccount: 'Konto wechseln',
   signedInAs: (email) => `Angemeldet als ${email}`,
   signOut: 'Abmelden',

@@ -24,7 +24,6 @@ export const target: typeof en = {
     title: 'Verlauf',
     current: 'Jetzt',
     version: (version) => `Version ${version}`,
-    created: 'Angelegt',
     by: (author) => `von ${author}`,
     api: 'dem API-Schlüssel',
     from: 'von',
@@ -50,7 +49,6 @@ export const target: typeof en = {
     byRule: (rule, name) => `Regel ${rule}${name && ` „${name}“`} entscheidet.`,
     byNone: 'Keine Regel trifft zu.',
     variant: (variant) => `Variante ${variant}; andere bekommen vielleicht eine andere.`,
-    none: 'Keine',
     ofDraft: 'Mit den Regeln, wie sie im Formular stehen, noch nicht gespeichert.',
   },
   form: {

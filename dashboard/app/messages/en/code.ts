@@ -30,7 +30,6 @@ export const code = {
     kind: 'Type',
     campaign: 'Campaign type',
     id: 'Id',
-    version: 'Version',
   },
   delete: {
     title: (name: string) => `Delete ${name}?`,

@@ -5,7 +5,6 @@ export const codes = {
   atLeast: (count: number, formatted: string) => `At least ${formatted} ${count === 1 ? 'code' : 'codes'}`,
   columns: {
     image: 'Image',
-    select: 'Selection',
     name: 'Name',
     url: 'Scan URL',
     target: 'Leads to',
@@ -24,7 +23,6 @@ export const codes = {
   unfiled: 'Unfiled',
   states: { active: 'Active', paused: 'Paused', deleted: 'Deleted' },
   kinds: { dynamic: 'Dynamic', static: 'Static', landing_page: 'Landing page' },
-  kind: 'Type',
   filters: {
     label: 'Filters',
     search: 'Search codes',
@@ -44,7 +42,6 @@ export const codes = {
   empty: {
     title: 'No codes yet',
     text: 'A code is printed once. What it leads to can be changed at any time.',
-    action: 'Create a code',
   },
   noMatch: { title: 'No code matches', text: 'No code of this account has all that the filters ask for.' },
   partlySearched:

@@ -5,7 +5,6 @@ const become = (count: number) => (count === 1 ? 'becomes' : 'become');
 export const labels = {
   folder: 'Folder',
   folders: 'Folders',
-  tag: 'Tag',
   tags: 'Tags',
   intro: 'Folders and tags are created when a code first gets them.',
   noFolder: 'No folder',
@@ -21,7 +20,6 @@ export const labels = {
     unknown: 'Choose one that exists.',
   },
   search: 'Search folders and tags',
-  codes: 'Codes',
   actionsOf: (name: string) => `Actions for “${name}”`,
   rename: 'Rename',
   merge: 'Merge into another',

@@ -4,7 +4,6 @@ export const shell = {
   skip: 'Skip to content',
   navigation: 'Navigation',
   openNavigation: 'Open navigation',
-  account: 'Account',
   switchAccount: 'Switch account',
   signedInAs: (email: string) => `Signed in as ${email}`,
   signOut: 'Sign out',

@@ -23,7 +23,6 @@ export const target = {
     title: 'History',
     current: 'Now',
     version: (version: number) => `Version ${version}`,
-    created: 'Created',
     by: (author: string) => `by ${author}`,
     api: 'the API key',
     from: 'from',
@@ -48,7 +47,6 @@ export const target = {
     byRule: (rule: number, name: string) => `Rule ${rule}${name && ` “${name}”`} decides.`,
     byNone: 'No rule applies.',
     variant: (variant: string) => `Variant ${variant}; another visitor may get another one.`,
-    none: 'None',
     ofDraft: 'With the rules as they are in the form, not saved yet.',
   },
   form: {
