@@ -35,6 +35,8 @@ interface PickerProps {
   readonly isMultiple?: boolean | undefined;
   /** Called with a typed name that no option has, if such names can be chosen. */
   readonly onCreate?: ((name: string) => void) | undefined;
+  /** Whether something can have a typed name; default: any can. */
+  readonly mayBeName?: ((name: string) => boolean) | undefined;
   /** Below the list: why it lacks options. */
   readonly note?: string | undefined;
   /** The button that opens the list. */
@@ -58,7 +60,7 @@ export function Picker({ children, ...list }: PickerProps) {
 
 /** The open list. Not part of the picker, with which 10,000 names would be searched as often as the page is rendered. */
 function PickerList(props: Omit<PickerProps, 'children'> & { readonly onClose: () => void }) {
-  const { label, options, value, onChange, isMultiple, onCreate, note, onClose } = props;
+  const { label, options, value, onChange, isMultiple, onCreate, mayBeName, note, onClose } = props;
   const { codes } = useMessages();
   const format = useFormat();
   const [text, setText] = useState('');
@@ -67,7 +69,8 @@ function PickerList(props: Omit<PickerProps, 'children'> & { readonly onClose: (
   const matching = options.filter((option) => foldedName(option.label).includes(folded));
   const isNew = wanted !== '' && !options.some((option) => foldedName(option.label) === folded);
   const shown: Option<string>[] = matching.slice(0, MAX_SHOWN);
-  if (onCreate && isNew) shown.push({ id: CREATE, label: codes.filters.create(wanted) });
+  if (onCreate && isNew && (mayBeName?.(wanted) ?? true))
+    shown.push({ id: CREATE, label: codes.filters.create(wanted) });
   const choose = (id: string) => {
     if (id === CREATE) onCreate?.(wanted);
     else if (!isMultiple) onChange([id]);

@@ -85,6 +85,8 @@ export const codes: typeof en = {
       `${formatted} ${count === 1 ? 'Code wird' : 'Codes werden'} womöglich noch im Hintergrund geändert.`,
     nothing: 'Nichts zu ändern: Die Codes waren schon so.',
     unchanged: (count, formatted) => `${formatted} ${count === 1 ? 'war' : 'waren'} schon so.`,
+    withoutTarget: (count, formatted) =>
+      `${formatted} ${count === 1 ? 'Code hat' : 'Codes haben'} kein Ziel, das sich ändern ließe.`,
     failed: (count, formatted) =>
       `${formatted} ${count === 1 ? 'Code konnte' : 'Codes konnten'} nicht geändert werden:`,
     moreFailed: (formatted) => `… und ${formatted} weitere. Die CSV-Datei enthält alle.`,

@@ -84,6 +84,8 @@ export const codes = {
       `${formatted} ${count === 1 ? 'code' : 'codes'} may still be changed in the background.`,
     nothing: 'Nothing to change: the codes were like this already.',
     unchanged: (count: number, formatted: string) => `${formatted} ${count === 1 ? 'was' : 'were'} like this already.`,
+    withoutTarget: (count: number, formatted: string) =>
+      `${formatted} ${count === 1 ? 'code has' : 'codes have'} no target that could be changed.`,
     failed: (count: number, formatted: string) =>
       `${formatted} ${count === 1 ? 'code' : 'codes'} could not be changed:`,
     moreFailed: (formatted: string) => `… and ${formatted} more. The CSV file has all of them.`,

@@ -2,6 +2,7 @@ import { Download, FolderInput, ListChecks, Pause, Play, RotateCcw, Tag, Target,
 import { type RefObject, useState } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
+import { folderProblem, tagsProblem } from '../../components/filing-fields.tsx';
 import { Picker } from '../../components/picker.tsx';
 import type { CodesFilter } from '../../data/code-lists.ts';
 import { useFormat } from '../../data/format.ts';
@@ -78,6 +79,7 @@ export function BulkBar({ list, selecting, filter, total, isLowerBound, isDelete
                 value={[]}
                 onChange={([folder = 'none']) => setRunning({ kind: 'folder', folder })}
                 onCreate={(folder) => setRunning({ kind: 'folder', folder })}
+                mayBeName={(name) => folderProblem(name) === undefined}
               >
                 <Button icon={FolderInput}>{bulk.folder}</Button>
               </Picker>
@@ -87,6 +89,7 @@ export function BulkBar({ list, selecting, filter, total, isLowerBound, isDelete
                 value={[]}
                 onChange={([tag = '']) => setRunning({ kind: 'addTag', tag })}
                 onCreate={(tag) => setRunning({ kind: 'addTag', tag })}
+                mayBeName={(name) => tagsProblem([name]) === undefined}
               >
                 <Button icon={Tag}>{bulk.addTag}</Button>
               </Picker>

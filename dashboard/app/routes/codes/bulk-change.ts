@@ -151,7 +151,11 @@ async function run(
   try {
     for await (const page of pages) {
       if (signal.aborted) break;
-      if (change.kind === 'retarget') all.push(...page.filter(({ type }) => type === CodeType.DYNAMIC));
+      if (change.kind === 'retarget') {
+        const dynamic = page.filter(({ type }) => type === CodeType.DYNAMIC);
+        tally.hadNoTarget(page.length - dynamic.length);
+        all.push(...dynamic);
+      }
       waiting.push(...page);
       if (change.kind !== 'retarget' && waiting.length + page.length > PER_CALL) await flush();
       if (all.length > MAX_TARGETS) throw new RangeError('too many targets');

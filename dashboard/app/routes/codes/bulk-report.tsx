@@ -12,11 +12,12 @@ const MAX_LISTED = 5;
 export function BulkReport({ result }: { readonly result: BulkResult }) {
   const { bulk } = useMessages().codes;
   const format = useFormat();
-  const { failures, changed, pending } = result;
+  const { failures, changed, pending, withoutTarget } = result;
   return (
     <div className={styles.failures}>
       {changed > 0 && <p>{bulk.done(changed, format.number(changed))}</p>}
       {pending > 0 && <p>{bulk.pending(pending, format.number(pending))}</p>}
+      {withoutTarget > 0 && <p>{bulk.withoutTarget(withoutTarget, format.number(withoutTarget))}</p>}
       {failures.length > 0 && <FailureList failures={failures} />}
     </div>
   );

@@ -20,6 +20,8 @@ export interface BulkResult {
   readonly targetChange: string | undefined;
   readonly changed: number;
   readonly unchanged: number;
+  /** Codes without a target, which a change of targets leaves as they are. */
+  readonly withoutTarget: number;
   readonly failures: readonly BulkFailure[];
   /** What broke the change off; undefined if nothing did, or if it was stopped. */
   readonly error: unknown;
@@ -34,6 +36,7 @@ export class Tally {
   private readonly failures: BulkFailure[] = [];
   private changed = 0;
   private unchanged = 0;
+  private withoutTarget = 0;
   private error: unknown;
 
   didChange(code: Code): void {
@@ -58,6 +61,10 @@ export class Tally {
     this.unchanged += 1;
   }
 
+  hadNoTarget(count: number): void {
+    this.withoutTarget += count;
+  }
+
   failed(code: Code, message: string): void {
     this.failures.push({ code, message });
   }
@@ -67,8 +74,8 @@ export class Tally {
   }
 
   result(): BulkResult {
-    const { before, uncertain, pending, targetChange, changed, unchanged, failures, error } = this;
+    const { before, uncertain, pending, targetChange, changed, unchanged, withoutTarget, failures, error } = this;
     const undoable = before.length > MAX_UNDONE ? [] : before;
-    return { before: undoable, uncertain, pending, targetChange, changed, unchanged, failures, error };
+    return { before: undoable, uncertain, pending, targetChange, changed, unchanged, withoutTarget, failures, error };
   }
 }

@@ -77,19 +77,20 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
         ? bulk.notInPlan
         : errorText(failed);
   const finish = (reached: BulkResult, isShown: boolean) => {
-    const { changed, unchanged, failures, pending } = reached;
+    const { changed, unchanged, withoutTarget, failures, pending } = reached;
     const isComplete = failures.length === 0 && reached.error === undefined;
     if (isShown && !isComplete) {
       if (reached.error !== undefined) setError(explanation(reached.error));
       return setResult(reached);
     }
-    const isNothing = changed + pending === 0 && isComplete && !abort.signal.aborted;
+    const isNothing = changed + pending + withoutTarget === 0 && isComplete && !abort.signal.aborted;
     const text = [
       abort.signal.aborted ? bulk.stopped : '',
       changed > 0 ? bulk.done(changed, format.number(changed)) : '',
       pending > 0 ? bulk.pending(pending, format.number(pending)) : '',
       isNothing ? bulk.nothing : '',
       unchanged > 0 && !isNothing ? bulk.unchanged(unchanged, format.number(unchanged)) : '',
+      withoutTarget > 0 ? bulk.withoutTarget(withoutTarget, format.number(withoutTarget)) : '',
       failures[0]
         ? `${bulk.failed(failures.length, format.number(failures.length))} ${rowSentence(failures[0].message) || bulk.notFound}`
         : '',

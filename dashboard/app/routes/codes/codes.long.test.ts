@@ -154,6 +154,28 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
     expect(versions.map(({ version }) => version)).toEqual([3, 2, 1]);
   });
 
+  test('tells that static codes have no target, and offers no folder with a reserved name', async () => {
+    const codes = pages.client(CodesService);
+    const { code } = await codes.createStaticCode({
+      content: { case: 'payload', value: 'Closed on Mondays' },
+      name: 'Plain text',
+    });
+    const page = await pages.open('/codes?q=plain');
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Change target' }).press('Enter');
+    await page.getByRole('textbox', { name: 'New target' }).fill('https://example.com/plain');
+    await page.keyboard.press('Enter');
+    await page.getByText('1 code has no target that could be changed.').waitFor();
+
+    await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
+    await page.getByRole('button', { name: 'Move to folder' }).press('Enter');
+    await page.keyboard.type('Non');
+    await page.getByRole('option', { name: 'Create “Non”' }).waitFor();
+    await page.keyboard.type('e');
+    await expect.poll(() => page.getByRole('option', { name: /^Create/ }).count()).toBe(0);
+    await codes.deleteCode({ id: code?.id ?? '' });
+  });
+
   test('tells which codes an undo could not change back', async () => {
     const page = await pages.open('/codes?q=menu');
     await page.getByRole('grid', { name: 'Codes' }).press('Control+a');
