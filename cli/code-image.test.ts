@@ -23,7 +23,7 @@ let account: string;
 let code: CodeJson;
 let folder: string;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await startSignpost({ gateways: 0 });
   ({ accountId: account } = await signpost.createAccount());
   code = await json<CodeJson>('code', 'create', '--target-url', 'https://example.com', '--account', account);
   folder = await mkdtemp(join(tmpdir(), 'signpost-image-'));

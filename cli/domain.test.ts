@@ -10,7 +10,7 @@ let account: string;
 beforeAll(async () => {
   dns = await startDns();
   const env = { ROLES: 'rpc', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
-  signpost = await startSignpost({ env });
+  signpost = await startSignpost({ gateways: 0, env });
 });
 beforeEach(async () => {
   ({ accountId: account } = await signpost.createAccount());

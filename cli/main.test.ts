@@ -400,6 +400,7 @@ test('a core with TLS is verified by its certificate, and called with a client c
   const authority = await newAuthority();
   const [core, own] = [await authority.issue('core'), await authority.issue('billing')];
   const secured = await startSignpost({
+    gateways: 0,
     env: { TLS_CERT: core.certFile, TLS_KEY: core.keyFile, TLS_CLIENT_CA: authority.certFile, ROLES: 'rpc' },
   });
   const tls = { CORE_CA: authority.certFile, CORE_CERT: own.certFile, CORE_KEY: own.keyFile, SERVICE_TOKEN: '' };

@@ -26,7 +26,7 @@ let folder: string;
 let account: string;
 let codes: CodeJson[];
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await startSignpost({ gateways: 0 });
   folder = await mkdtemp(join(tmpdir(), 'signpost-changes-'));
   ({ accountId: account } = await signpost.createAccount());
   const create = () => cli.json<CodeJson>('code', 'create', '--account', account, '--target-url', MENU);

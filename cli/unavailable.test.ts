@@ -26,7 +26,7 @@ beforeAll(async () => {
     kafka.close();
   });
   kafka.cut();
-  signpost = await startSignpost({ databaseUrl: postgres.url, kafkaBrokers: new URL(kafka.url).host });
+  signpost = await startSignpost({ gateways: 0, databaseUrl: postgres.url, kafkaBrokers: new URL(kafka.url).host });
 });
 
 const { run } = commandLine(() => signpost);

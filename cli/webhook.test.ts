@@ -11,7 +11,7 @@ let pool: pg.Pool;
 let account: string;
 
 beforeAll(async () => {
-  signpost = await startSignpost({ env: { ROLES: 'rpc,relay,worker', WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+  signpost = await startSignpost({ gateways: 0, env: { ROLES: 'rpc,relay,worker', WEBHOOKS_ALLOW_PRIVATE: 'true' } });
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
 afterAll(() => pool.end());

@@ -37,7 +37,7 @@ let signpost: Signpost;
 beforeAll(async () => {
   dns = await startDns();
   const env = { ROLES: 'rpc', BATCH_WINDOW_MS: '0', DNS_RESOLVERS: dns.address, WEBHOOKS_ALLOW_PRIVATE: 'true' };
-  signpost = await startSignpost({ env });
+  signpost = await startSignpost({ gateways: 0, env });
 });
 
 function there<Value>(value: Value | undefined): Value {

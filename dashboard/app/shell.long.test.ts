@@ -11,7 +11,7 @@ import { comeBack, type DashboardPages, holdCalls, startPages } from './pages.fi
 describe.skipIf(!CHROMIUM)('the frame', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
   });
 
   test('leads to every page', async () => {

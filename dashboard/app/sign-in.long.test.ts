@@ -17,7 +17,7 @@ describe.skipIf(!CHROMIUM)('people who sign in at a provider', () => {
   let provider: TestProvider;
 
   beforeAll(async () => {
-    signpost = await startSignpost({ roles: ['rpc'] });
+    signpost = await startSignpost({ gateways: 0, roles: ['rpc'] });
     const port = await freePort();
     provider = await startProvider(`http://${LOOPBACK}:${port}`);
     const { issuer, clientId, clientSecret } = provider;

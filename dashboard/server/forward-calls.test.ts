@@ -35,7 +35,7 @@ const browsers = new Map<RoleName, Browser>();
 
 beforeAll(async () => {
   // Without a worker batches stay unfinished, so watching one goes on.
-  signpost = await startSignpost({ env: { ROLES: 'rpc', BATCH_WINDOW_MS: '0' } });
+  signpost = await startSignpost({ gateways: 0, env: { ROLES: 'rpc', BATCH_WINDOW_MS: '0' } });
   dashboard = await startDashboard(signpost, {
     env: { CORE_TIMEOUT_MS: String(TIMEOUT_MS), METRICS_PORT: String(metricsPort) },
   });

@@ -22,7 +22,7 @@ let account: string;
 let member: string;
 
 beforeAll(async () => {
-  signpost = await startSignpost({ roles: ['rpc'] });
+  signpost = await startSignpost({ gateways: 0, roles: ['rpc'] });
   dashboard = await startDashboard(signpost);
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
   account = (await signpost.createAccount({ name: 'Bakery' })).accountId;

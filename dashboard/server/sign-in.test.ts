@@ -17,7 +17,7 @@ let dashboard: Dashboard;
 let account: string;
 
 beforeAll(async () => {
-  signpost = await startSignpost({ roles: ['rpc'] });
+  signpost = await startSignpost({ gateways: 0, roles: ['rpc'] });
   const port = await freePort();
   provider = await startProvider(`http://${LOOPBACK}:${port}`);
   dashboard = await startDashboard(signpost, {

@@ -23,7 +23,7 @@ let signpost: Signpost;
 let pool: pg.Pool;
 beforeAll(async () => {
   // Without other roles, nothing but calls changes the database.
-  signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  signpost = await startSignpost({ gateways: 0, env: { ROLES: 'rpc' } });
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
 afterAll(() => pool.end());

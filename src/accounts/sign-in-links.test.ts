@@ -12,7 +12,7 @@ import { deleteExpiredLinks } from './sign-in-links.ts';
 let signpost: Signpost;
 let pool: pg.Pool;
 beforeAll(async () => {
-  signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  signpost = await startSignpost({ gateways: 0, env: { ROLES: 'rpc' } });
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
 afterAll(() => pool.end());

@@ -18,7 +18,7 @@ let account: string;
 beforeAll(async () => {
   dns = await startDns();
   const env = { PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
-  signpost = await startSignpost({ cores: 2, env });
+  signpost = await startSignpost({ gateways: 0, cores: 2, env });
   pool = new pg.Pool({ connectionString: signpost.databaseUrl });
 });
 afterAll(() => pool.end());

@@ -42,7 +42,7 @@ const INTERNALS = /node_modules|\.ts\b|\bat \/|select |insert |ECONN|127\.0\.0\.
 let signpost: Signpost;
 beforeAll(async () => {
   const dns = await startDns();
-  signpost = await startSignpost({ env: { DNS_RESOLVERS: dns.address, BATCH_WINDOW_MS: '500' } });
+  signpost = await startSignpost({ gateways: 0, env: { DNS_RESOLVERS: dns.address, BATCH_WINDOW_MS: '500' } });
 });
 
 /** Creates an account with one resource of every kind; returns all ids. */

@@ -37,7 +37,7 @@ let apiKey: string;
 let protocols: Readonly<Record<string, RawProtocol>>;
 let pid: number;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await startSignpost({ gateways: 0 });
   ({ apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE }));
   protocols = rawProtocols(signpost);
   pid = signpost.cores[0]?.pid ?? 0;

@@ -15,7 +15,7 @@ let signpost: Signpost;
 let slowKey: string;
 let apiKey: string;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await startSignpost({ gateways: 0 });
   [{ apiKey: slowKey }, { apiKey }] = await Promise.all([
     signpost.createAccount({ plan: Plan.ENTERPRISE }),
     signpost.createAccount({ plan: Plan.ENTERPRISE }),

@@ -9,7 +9,7 @@ import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.
 describe.skipIf(!CHROMIUM)('the landing-page editor', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
   });
 
   const createPage = async (title: string) => {

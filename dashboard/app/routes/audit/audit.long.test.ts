@@ -10,7 +10,7 @@ import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 describe.skipIf(!CHROMIUM)('the audit log', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
     await pages.client(CodesService).createCode({ targetUrl: 'https://harbour.example/menu' });
     await pages.client(DomainsService).addDomain({ hostname: 'menu.harbour.example' });
   });

@@ -19,7 +19,7 @@ const row = (n: number) => `https://example.com/table/${n};Tisch ${n};Tische;inn
 describe.skipIf(!CHROMIUM)('batches', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages({ plan: Plan.ENTERPRISE });
+    pages = await startPages({ gateways: 0, plan: Plan.ENTERPRISE });
   });
 
   const choose = (page: Page, name: string, content: string | Buffer) =>

@@ -20,7 +20,7 @@ describe.skipIf(!CHROMIUM)('the page of codes', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
     // New targets are set in the background.
-    pages = await startPages({ env: { BATCH_WINDOW_MS: '0' } });
+    pages = await startPages({ gateways: 0, env: { BATCH_WINDOW_MS: '0' } });
     const codes = pages.client(CodesService);
     for (const name of NAMES) {
       await codes.createCode({

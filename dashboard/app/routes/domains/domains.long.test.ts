@@ -12,6 +12,7 @@ describe.skipIf(!CHROMIUM)('domains', () => {
   beforeAll(async () => {
     dns = await startDns();
     pages = await startPages({
+      gateways: 0,
       env: { DNS_RESOLVERS: dns.address, PLATFORM_ADDRESSES: '192.0.2.10' },
     });
   });

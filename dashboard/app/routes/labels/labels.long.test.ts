@@ -12,7 +12,7 @@ import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.
 describe.skipIf(!CHROMIUM)('folders and tags', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
   });
 
   const create = (folder: string | undefined, tags: string[] = []) =>

@@ -7,7 +7,7 @@ import { type DashboardPages, holdCalls, startPages } from '../../pages.fixture.
 describe.skipIf(!CHROMIUM)('the team', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
   });
 
   test('gets, changes and loses a member by keyboard', async () => {

@@ -14,7 +14,7 @@ describe.skipIf(!CHROMIUM)('webhooks', () => {
     receiver = await startReceiver((_, response) => {
       response.writeHead(status).end(status === 204 ? undefined : 'The database is locked.');
     });
-    pages = await startPages({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } });
+    pages = await startPages({ gateways: 0, env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } });
   });
 
   test('are added and tested by keyboard, and show what was answered', async () => {
