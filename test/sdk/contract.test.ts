@@ -7,18 +7,7 @@ import { answeredThroughSdk, callThroughSdk } from './call-through-sdk.ts';
 
 sendThrough(callThroughSdk);
 
-const FILES = [
-  'access',
-  'batches',
-  'create-code',
-  'idempotency',
-  'labels',
-  'limits',
-  'list-codes',
-  'one-code',
-  'other-types',
-  'read',
-];
+const FILES = ['access', 'batches', 'create-code', 'idempotency', 'list-codes', 'one-code', 'other-types', 'read'];
 
 for (const file of FILES) {
   describe(file, async () => {
