@@ -39,6 +39,10 @@ function keyIn(printed: string): string {
   return /sk_live_[0-9A-Za-z]{43}/.exec(printed)?.[0] ?? '';
 }
 
+function accountIn(printed: string): string | undefined {
+  return /acct_[0-9a-z]+/.exec(printed)?.[0];
+}
+
 async function endedBy(run: LocalRun, signal: NodeJS.Signals): Promise<number | null> {
   run.signal(signal);
   return (await run.ended).code;
@@ -51,8 +55,43 @@ function patient(printed: string): string {
   return session.replace('sleep 2', `until ${last} | grep -q '"total_scans":1'; do sleep 0.1; done`);
 }
 
+/** Signs the owner in with a printed link, which works once. */
+async function expectSignInLink(place: Place, printed: string): Promise<void> {
+  const [, origin = '', token = ''] = /(http:\S+)\/sign-in\/link#(\S+)/.exec(printed) ?? [];
+  expect(origin).toBe(`http://localhost:${place.DASHBOARD_PORT}`);
+  const signIn = () => {
+    const body = new URLSearchParams({ token });
+    return fetch(`${origin}/sign-in/link`, { method: 'POST', redirect: 'manual', headers: { origin }, body });
+  };
+  const { status, headers } = await signIn();
+  expect(status).toBe(303);
+  const cookie = headers
+    .getSetCookie()
+    .map((each) => each.split(';')[0])
+    .join('; ');
+  const session = await fetch(`${origin}/session`, { headers: { cookie } });
+  expect(await session.json()).toMatchObject({ email: 'owner@localhost', member: { role: 'owner' } });
+  expect((await signIn()).status).not.toBe(303);
+}
+
+/** Its secrets can be read by their owner only, and no log has them. */
+async function expectSecretsKept({ DATA_DIR }: Place): Promise<void> {
+  for (const name of ['api-key', 'service-token', 'secret-key']) {
+    expect((await stat(join(DATA_DIR, name))).mode & 0o777).toBe(0o600);
+  }
+  const logs = await Promise.all(
+    ['core.log', 'worker.log', 'gateway.log', 'dashboard.log'].map((name) =>
+      readFile(join(DATA_DIR, 'logs', name), 'utf8'),
+    ),
+  );
+  for (const name of ['api-key', 'service-token', 'secret-key', 'postgres/password']) {
+    const secret = (await readFile(join(DATA_DIR, name), 'utf8')).trim();
+    expect(logs.join()).not.toContain(secret);
+  }
+}
+
 describe('npm start', () => {
-  test('prints a session that works as it is, and the same key on the second start', async () => {
+  test('prints a session and a sign-in link that work as they are, and on the second start the same key and a new link', async () => {
     const place = await isolatedEnvironment();
     const first = startLocally(place, ['npm', 'start']);
     const printed = await first.ready;
@@ -64,11 +103,16 @@ describe('npm start', () => {
     expect(stdout.toLowerCase()).toContain('location: https://example.com/menu');
     expect(stdout).toContain('"total_scans":1');
     expect((await readFile(join(folder, 'code.png'))).subarray(1, 4).toString()).toBe('PNG');
+    const link = await first.prints('dashboard link');
+    await expectSignInLink(place, link);
     expect(await endedBy(first, 'SIGINT')).toBe(0);
     await expectNothingLeft(place);
 
     const second = startLocally(place);
-    expect(keyIn(await second.ready)).toBe(keyIn(printed));
+    const again = await second.prints('dashboard link');
+    expect(keyIn(again)).toBe(keyIn(printed));
+    expect(accountIn(again)).toBe(accountIn(link));
+    await expectSignInLink(place, again);
   });
 
   test('uses its account again after its key was rotated', async () => {
@@ -85,34 +129,7 @@ describe('npm start', () => {
     const printed = await second.prints('another one');
     expect(printed).toMatch(/API key +no longer valid/);
     expect(printed).toContain(/--account acct_\w+/.exec(command)?.[0]);
-    expect(await endedBy(second, 'SIGINT')).toBe(0);
-  });
-
-  test('prints at each start a link that signs the owner in to the dashboard once', async () => {
-    const place = await isolatedEnvironment();
-    const accounts = new Set<string>();
-    for (let start = 1; start <= 2; start++) {
-      const run = startLocally(place);
-      const printed = await run.prints('dashboard link');
-      const [, origin = '', token = ''] = /(http:\S+)\/sign-in\/link#(\S+)/.exec(printed) ?? [];
-      expect(origin).toBe(`http://localhost:${place.DASHBOARD_PORT}`);
-      const signIn = () => {
-        const body = new URLSearchParams({ token });
-        return fetch(`${origin}/sign-in/link`, { method: 'POST', redirect: 'manual', headers: { origin }, body });
-      };
-      const { status, headers } = await signIn();
-      expect(status).toBe(303);
-      const cookie = headers
-        .getSetCookie()
-        .map((each) => each.split(';')[0])
-        .join('; ');
-      const session = await fetch(`${origin}/session`, { headers: { cookie } });
-      expect(await session.json()).toMatchObject({ email: 'owner@localhost', member: { role: 'owner' } });
-      expect((await signIn()).status).not.toBe(303);
-      accounts.add(/acct_[0-9a-z]+/.exec(printed)?.[0] ?? '');
-      expect(await endedBy(run, 'SIGINT')).toBe(0);
-    }
-    expect(accounts.size).toBe(1);
+    expect(await endedBy(second, 'SIGTERM')).toBe(0);
   });
 
   test('starts without a dashboard on request', async () => {
@@ -125,30 +142,11 @@ describe('npm start', () => {
     await expectNothingLeft(place);
   });
 
-  test('makes its secrets readable by their owner only, and not available to the gateway', async () => {
+  test('keeps its secrets, and on SIGINT stops the dashboard, the gateway, the core and then Postgres', async () => {
     const place = await isolatedEnvironment();
     const run = startLocally(place);
     await run.prints('dashboard link');
-    for (const name of ['api-key', 'service-token', 'secret-key']) {
-      expect((await stat(join(place.DATA_DIR, name))).mode & 0o777).toBe(0o600);
-    }
-    const logs = await Promise.all(
-      ['core.log', 'worker.log', 'gateway.log', 'dashboard.log'].map((name) =>
-        readFile(join(place.DATA_DIR, 'logs', name), 'utf8'),
-      ),
-    );
-    for (const name of ['api-key', 'service-token', 'secret-key', 'postgres/password']) {
-      const secret = (await readFile(join(place.DATA_DIR, name), 'utf8')).trim();
-      expect(logs.join()).not.toContain(secret);
-    }
-    expect(await endedBy(run, 'SIGTERM')).toBe(0);
-    await expectNothingLeft(place);
-  });
-
-  test('on SIGINT stops the dashboard, the gateway, the core and then Postgres', async () => {
-    const place = await isolatedEnvironment();
-    const run = startLocally(place);
-    await run.prints('dashboard link');
+    await expectSecretsKept(place);
     const [postgres, core, gateway, dashboard] = await portsOf(place);
     let gone = false;
     run.ended.then(() => (gone = true));
@@ -189,7 +187,7 @@ describe('npm start', () => {
     await expectNothingLeft(place);
   });
 
-  test.each(['core', 'worker', 'gateway', 'dashboard'] as const)(
+  test.each(['core', 'gateway', 'dashboard'] as const)(
     'when the %s dies, says so, stops everything and exits 1',
     async (name) => {
       const place = await isolatedEnvironment();
@@ -215,21 +213,32 @@ describe('npm start', () => {
     await expectNothingLeft(place);
   });
 
-  test.runIf(process.platform === 'linux')('serves on LISTEN_HOST, with cores on this machine only', async () => {
-    const place = await isolatedEnvironment();
-    const SERVICE_TOKEN = 'c2VydmljZS10b2tlbi1vZi1hbi1vcGVyYXRvcg0123456=';
-    const run = startLocally({ ...place, LISTEN_HOST: '127.0.0.2', CORE_HOST: '192.0.2.1', SERVICE_TOKEN });
-    const printed = await run.prints('another one (with the SERVICE_TOKEN of this run)');
-    const [, reference = ''] = /API reference +(\S+)/.exec(printed) ?? [];
-    const [, link = ''] = /(http:\S+\/sign-in\/link)#/.exec(printed) ?? [];
-    expect(reference).toBe(`http://127.0.0.2:${place.PORT}/docs`);
-    expect(link).toBe(`http://127.0.0.2:${place.DASHBOARD_PORT}/sign-in/link`);
-    for (const url of [reference, link]) expect((await fetch(url)).status).toBe(200);
-    expect(await Promise.all([answers(Number(place.PORT)), answers(Number(place.CORE_PORT))])).toEqual([false, true]);
-    const [, command = ''] = /^ +(.*npm run signpost -- dashboard link .*)$/m.exec(printed) ?? [];
-    expect(command).toContain('CORE_HOST=127.0.0.1 ');
-    expect(await endedBy(run, 'SIGINT')).toBe(0);
-  });
+  test.runIf(process.platform === 'linux')(
+    'serves on LISTEN_HOST, with cores on this machine only and the Postgres that DATABASE_URL names',
+    async () => {
+      const place = await isolatedEnvironment();
+      const SERVICE_TOKEN = 'c2VydmljZS10b2tlbi1vZi1hbi1vcGVyYXRvcg0123456=';
+      const { url: DATABASE_URL } = await freshDatabase();
+      const run = startLocally({
+        ...place,
+        LISTEN_HOST: '127.0.0.2',
+        CORE_HOST: '192.0.2.1',
+        SERVICE_TOKEN,
+        DATABASE_URL,
+      });
+      const printed = await run.prints('another one (with the SERVICE_TOKEN of this run)');
+      const [, reference = ''] = /API reference +(\S+)/.exec(printed) ?? [];
+      const [, link = ''] = /(http:\S+\/sign-in\/link)#/.exec(printed) ?? [];
+      expect(reference).toBe(`http://127.0.0.2:${place.PORT}/docs`);
+      expect(link).toBe(`http://127.0.0.2:${place.DASHBOARD_PORT}/sign-in/link`);
+      for (const url of [reference, link]) expect((await fetch(url)).status).toBe(200);
+      expect(await Promise.all([answers(Number(place.PORT)), answers(Number(place.CORE_PORT))])).toEqual([false, true]);
+      const [, command = ''] = /^ +(.*npm run signpost -- dashboard link .*)$/m.exec(printed) ?? [];
+      expect(command).toContain('CORE_HOST=127.0.0.1 ');
+      await expect(access(join(place.DATA_DIR, 'postgres'))).rejects.toThrow('ENOENT');
+      expect(await endedBy(run, 'SIGINT')).toBe(0);
+    },
+  );
 
   test('does not prevent the next start after it was killed', async () => {
     const place = await isolatedEnvironment();
@@ -242,14 +251,6 @@ describe('npm start', () => {
 
     const next = startLocally(place);
     expect(keyIn(await next.ready)).toBe(keyIn(printed));
-  });
-
-  test('uses the Postgres that DATABASE_URL names', async () => {
-    const place = await isolatedEnvironment();
-    const { url } = await freshDatabase();
-    const run = startLocally({ ...place, DATABASE_URL: url });
-    await run.ready;
-    await expect(access(join(place.DATA_DIR, 'postgres'))).rejects.toThrow('ENOENT');
   });
 });
 

@@ -79,8 +79,10 @@ export function startLocally(env: Readonly<Record<string, string>>, command = ['
   });
   const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
   const prints = async (text: string) => {
-    const failed = ended.then(({ code }) => Promise.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
-    while (!stdout.includes(text)) await Promise.race([once(child.stdout, 'data'), failed]);
+    // Not before something is waited for: nobody would handle the rejection.
+    const failed = () =>
+      ended.then(({ code }) => Promise.reject(new Error(`npm start ended with code ${code}: ${stderr}`)));
+    while (!stdout.includes(text)) await Promise.race([once(child.stdout, 'data'), failed()]);
     return stdout;
   };
   const ready = prints('/analytics');
