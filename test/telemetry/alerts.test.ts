@@ -1,105 +1,49 @@
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { Family } from '../harness/scrape.ts';
-import { startObserved } from './observed-signpost.ts';
+import { join, resolve } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { ALERTS, EXPRESSIONS } from './expressions.ts';
 import { hasPromtool, promtool } from './promtool.ts';
 
-const ALERTS = 'deploy/alerts.yml';
 const PAGE = 'docs/operating/alerts.md';
-const DASHBOARDS = globSync('deploy/grafana/*.json');
 
 const alerts = readFileSync(ALERTS, 'utf8');
 
-/** Prometheus's own. */
-const OF_PROMETHEUS = new Set(['up']);
-
-let families: readonly Family[];
-
-beforeAll(async () => {
-  families = await (await startObserved()).families();
-});
-
-/** The expressions of a dashboard. */
-function expressions(dashboard: string): string[] {
-  const { panels } = JSON.parse(readFileSync(dashboard, 'utf8')) as {
-    panels: { targets?: { expr: string }[] }[];
-  };
-  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-}
-
-/** Names of series in an expression: words that are no function, keyword or label. */
-function series(expression: string): string[] {
-  const withoutLabels = expression
-    .replace(/"[^"]*"/g, '')
-    .replace(/\{[^}]*\}/g, '')
-    .replace(/\b(by|without) *\([^)]*\)/g, '')
-    .replace(/\[[^\]]*\]|\boffset \w+/g, '');
-  return [...withoutLabels.matchAll(/(?<![\w.])[a-z_]\w*(?! *\(|\w)/g)]
-    .map(([name]) => name)
-    .filter((name) => !['and', 'or', 'unless', 'e6'].includes(name));
-}
-
-/** Whether an alert fires so many minutes after series began; their values: one a minute, in promtool's notation. */
-function firesAfter(minutes: number, alert: string, series: Readonly<Record<string, string>>): boolean {
+/** A file with this value, until the test ends. */
+function yaml(value: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-alerts-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const count = { expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`, eval_time: `${minutes}m` };
-  const passes = (samples: readonly object[]) => {
-    const file = join(folder, 'test.yml');
-    const test = {
-      interval: '1m',
-      input_series: Object.entries(series).map(([series, values]) => ({ series, values })),
-      promql_expr_test: [{ ...count, exp_samples: samples }],
-    };
-    writeFileSync(file, JSON.stringify({ rule_files: [resolve(ALERTS)], evaluation_interval: '1m', tests: [test] }));
-    return promtool(['test', 'rules', file]) === '';
-  };
-  const [isFiring, isSilent] = [passes([{ value: 1 }]), passes([])];
-  expect(isFiring).not.toBe(isSilent);
-  return isFiring;
+  const file = join(folder, 'file.yml');
+  // JSON is YAML.
+  writeFileSync(file, JSON.stringify(value));
+  return file;
 }
 
-function fires(alert: string, series: string, values: string, minutes: number): boolean {
-  return firesAfter(minutes, alert, { [series]: values });
+interface Case {
+  readonly alert: string;
+  /** Minutes after the series have begun. */
+  readonly after: number;
+  /** Their values, one a minute, in promtool's notation. */
+  readonly series: Readonly<Record<string, string>>;
+  readonly fires: boolean;
 }
 
-/** The labels that an expression names. */
-function labels(expression: string): string[] {
-  const matched = [...expression.matchAll(/\{([^}]*)\}/g)].flatMap(([, inner = '']) => [
-    ...inner.matchAll(/(\w+) *(?:=|!)/g),
-  ]);
-  const grouped = [...expression.matchAll(/\bby *\(([^)]*)\)/g)].flatMap(([, inner = '']) => inner.split(','));
-  return [...matched.map(([, name = '']) => name), ...grouped.map((name) => name.trim())];
+/** Checks which alerts fire; together, because promtool takes longer to start than for all of them. */
+function expectAlerts(...cases: readonly Case[]): void {
+  const tests = cases.map(({ alert, after, series, fires }) => ({
+    interval: '1m',
+    input_series: Object.entries(series).map(([series, values]) => ({ series, values })),
+    promql_expr_test: [
+      {
+        expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`,
+        eval_time: `${after}m`,
+        exp_samples: fires ? [{ value: 1 }] : [],
+      },
+    ],
+  }));
+  const file = yaml({ rule_files: [resolve(ALERTS)], evaluation_interval: '1m', tests });
+  expect(promtool(['test', 'rules', file])).toBe('');
 }
-
-const EXPRESSIONS = [
-  ...[...alerts.matchAll(/^ +expr: (.+)$/gm)].map(([, expression = '']) => [ALERTS, expression] as const),
-  ...DASHBOARDS.flatMap((dashboard) => expressions(dashboard).map((expression) => [dashboard, expression] as const)),
-];
-
-test('every metric and label of the dashboards and alerts exists', () => {
-  const samples = families.flatMap((family) => family.samples);
-  const names = new Set([...samples.map(({ name }) => name), ...OF_PROMETHEUS]);
-  const known = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
-  // Of Prometheus, and one that only failures have.
-  for (const label of ['instance', 'job', 'error_type']) known.add(label);
-  expect(EXPRESSIONS.length).toBeGreaterThan(60);
-  for (const [file, expression] of EXPRESSIONS) {
-    expect({ file, expression, unknown: series(expression).filter((name) => !names.has(name)) }).toEqual({
-      file,
-      expression,
-      unknown: [],
-    });
-    expect({ file, expression, unknown: labels(expression).filter((name) => !known.has(name)) }).toEqual({
-      file,
-      expression,
-      unknown: [],
-    });
-    expect(series(expression).length).toBeGreaterThan(0);
-  }
-});
 
 test('every alert has a section in the runbook, and every section an alert', () => {
   const named = [...alerts.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name = '']) => name);
@@ -114,61 +58,61 @@ test.runIf(hasPromtool)('promtool accepts the alerts, and every expression of th
     record: `expression:${index}`,
     expr: expression.replaceAll('$__rate_interval', '5m'),
   }));
-  // JSON is YAML.
-  const file = join(mkdtempSync(join(tmpdir(), 'signpost-alerts-')), 'dashboards.yml');
-  onTestFinished(() => rmSync(dirname(file), { recursive: true }));
-  writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboards', rules }] }));
-  expect(promtool(['check', 'rules', file])).toBe('');
-});
-
-test('the series of all stages of scans exist before a scan has reached them', () => {
-  const stages = families
-    .flatMap(({ samples }) => samples)
-    .filter(({ name }) => name === 'signpost_scans_total')
-    .map(({ labels }) => labels.signpost_scan_stage);
-  expect(new Set(stages)).toEqual(new Set(['recorded', 'duplicate', 'dead_lettered']));
+  expect(promtool(['check', 'rules', yaml({ groups: [{ name: 'dashboards', rules }] })])).toBe('');
 });
 
 test.runIf(hasPromtool)('alerts about single events fire for the first one, which creates its series', () => {
-  const internal = 'SignpostInternalErrors';
-  const errors = 'rpc_server_call_duration_seconds_count{rpc_method="signpost.x/Y",error_type="INTERNAL"}';
-  expect(fires(internal, errors, '_x10 1x40', 12)).toBe(true);
-  expect(fires(internal, errors, '_x10 1x40', 40)).toBe(false);
-  expect(fires(internal, errors, '1x30 2x20', 28)).toBe(false);
-  expect(fires(internal, errors, '1x30 2x20', 33)).toBe(true);
-  const deadLettered = 'SignpostScansDeadLettered';
-  const scans = 'signpost_scans_total{signpost_scan_stage="dead_lettered"}';
-  expect(fires(deadLettered, scans, '0x10 100x40', 12)).toBe(true);
-  expect(fires(deadLettered, scans, '0x10 100x40', 40)).toBe(false);
+  const errors = (after: number, values: string, fires: boolean): Case => {
+    const series = 'rpc_server_call_duration_seconds_count{rpc_method="signpost.x/Y",error_type="INTERNAL"}';
+    return { alert: 'SignpostInternalErrors', after, series: { [series]: values }, fires };
+  };
+  const deadLettered = (after: number, fires: boolean): Case => {
+    const series = { 'signpost_scans_total{signpost_scan_stage="dead_lettered"}': '0x10 100x40' };
+    return { alert: 'SignpostScansDeadLettered', after, series, fires };
+  };
+  expectAlerts(
+    errors(12, '_x10 1x40', true),
+    errors(40, '_x10 1x40', false),
+    errors(28, '1x30 2x20', false),
+    errors(33, '1x30 2x20', true),
+    deadLettered(12, true),
+    deadLettered(40, false),
+  );
 });
 
 test.runIf(hasPromtool)(
   'failing requests to the dashboard are no failing requests to the API, nor the other way round',
   () => {
     const [api, dashboard] = ['http_route="/api/v1/tags"', 'http_route="/rpc/:service/:method"'];
-    const firing = (failing: string, working: string) => {
+    const alerts = ['SignpostApiErrors', 'SignpostDashboardErrors'] as const;
+    const onlyFires = (firing: (typeof alerts)[number], failing: string, working: string): Case[] => {
       const count = 'http_server_request_duration_seconds_count';
       const series = {
         [`${count}{${failing},http_response_status_code="503"}`]: '0+60x30',
         [`${count}{${working},http_response_status_code="200"}`]: '0+9000x30',
       };
-      return ['SignpostApiErrors', 'SignpostDashboardErrors'].filter((alert) => firesAfter(20, alert, series));
+      return alerts.map((alert) => ({ alert, after: 20, series, fires: alert === firing }));
     };
-    expect(firing(api, dashboard)).toEqual(['SignpostApiErrors']);
-    expect(firing(dashboard, api)).toEqual(['SignpostDashboardErrors']);
-    // Of a path that nobody knows there is no route.
-    expect(firing('http_request_method="GET"', api)).toEqual(['SignpostDashboardErrors']);
+    expectAlerts(
+      ...onlyFires('SignpostApiErrors', api, dashboard),
+      ...onlyFires('SignpostDashboardErrors', dashboard, api),
+      // Of a path that nobody knows there is no route.
+      ...onlyFires('SignpostDashboardErrors', 'http_request_method="GET"', api),
+    );
   },
 );
 
 test.runIf(hasPromtool)('a disk that can’t be written is noticed although the log takes all scans', () => {
-  const fires = (failures: string) =>
-    firesAfter(20, 'SignpostScansHeld', {
+  const held = (failures: string, fires: boolean): Case => ({
+    alert: 'SignpostScansHeld',
+    after: 20,
+    series: {
       'signpost_gateway_spool_held_bytes{instance="gateway-1:9464"}': '0x30',
       'signpost_gateway_spool_failures_total{instance="gateway-1:9464"}': failures,
-    });
-  expect(fires('0x10 0+60x20')).toBe(true);
-  expect(fires('0x10 1x20')).toBe(false);
+    },
+    fires,
+  });
+  expectAlerts(held('0x10 0+60x20', true), held('0x10 1x20', false));
 });
 
 test.runIf(hasPromtool)('an alert fires for each role that no core has, and without any gateway', () => {
@@ -179,27 +123,35 @@ test.runIf(hasPromtool)('an alert fires for each role that no core has, and with
     signpost_scans_waiting: '0x30',
     signpost_webhooks_backlog_age_seconds: '0x30',
   };
-  expect(firesAfter(20, 'SignpostRoleMissing', roles)).toBe(false);
-  for (const missing of Object.keys(roles)) {
-    expect(firesAfter(20, 'SignpostRoleMissing', { ...roles, [missing]: '0x5 stale' })).toBe(true);
-  }
+  const [alert, after] = ['SignpostRoleMissing', 20];
+  const missing = Object.keys(roles).map((role) => ({
+    alert,
+    after,
+    series: { ...roles, [role]: '0x5 stale' },
+    fires: true,
+  }));
+  expectAlerts({ alert, after, series: roles, fires: false }, ...missing);
 });
 
 test.runIf(hasPromtool)('an alert fires for few scans that wait, but not while any are recorded', () => {
-  const recorded = 'signpost_scans_total{signpost_scan_stage="recorded"}';
-  const lag = (waiting: string, counted: string) =>
-    firesAfter(100, 'SignpostRecorderLag', { signpost_scans_waiting: waiting, [recorded]: counted });
-  expect(lag('3x120', '50x120')).toBe(true);
-  expect(lag('3x120', '50+1x120')).toBe(false);
-  expect(lag('3x90 0x30', '50x120')).toBe(false);
+  const lag = (waiting: string, recorded: string, fires: boolean): Case => ({
+    alert: 'SignpostRecorderLag',
+    after: 100,
+    series: { signpost_scans_waiting: waiting, 'signpost_scans_total{signpost_scan_stage="recorded"}': recorded },
+    fires,
+  });
+  expectAlerts(lag('3x120', '50x120', true), lag('3x120', '50+1x120', false), lag('3x90 0x30', '50x120', false));
 });
 
 test.runIf(hasPromtool)('pages of a large route table are not counted as the memory of a worker', () => {
-  const fires = (files: string) =>
-    firesAfter(30, 'SignpostMemoryHigh', {
+  const memory = (files: string, fires: boolean): Case => ({
+    alert: 'SignpostMemoryHigh',
+    after: 30,
+    series: {
       'process_memory_usage_bytes{process="worker 0"}': '2e9x40',
       'signpost_process_memory_files_bytes{process="worker 0"}': files,
-    });
-  expect(fires('1.8e9x40')).toBe(false);
-  expect(fires('1e8x40')).toBe(true);
+    },
+    fires,
+  });
+  expectAlerts(memory('1.8e9x40', false), memory('1e8x40', true));
 });

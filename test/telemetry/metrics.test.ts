@@ -8,6 +8,7 @@ import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/acco
 import { internal } from '../contract/internal.ts';
 import { startSignpost } from '../harness/processes.ts';
 import { type Family, scrape, sumOf } from '../harness/scrape.ts';
+import { EXPRESSIONS, labelsIn, seriesIn } from './expressions.ts';
 import { type ObservedSignpost, startObserved } from './observed-signpost.ts';
 import { hasPromtool, promtool } from './promtool.ts';
 
@@ -164,6 +165,37 @@ test('docs/operating/metrics.md lists the values of the labels that rules select
   for (const { labels } of samples.filter(({ labels }) => labels.rpc_system_name)) {
     expect(labels.rpc_response_status_code).toMatch(spelled[labels.rpc_system_name as keyof typeof spelled]);
   }
+});
+
+test('every metric and label of the dashboards and alerts exists', () => {
+  const samples = families.flatMap((family) => family.samples);
+  // Prometheus adds `up`.
+  const names = new Set([...samples.map(({ name }) => name), 'up']);
+  const known = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
+  // Of Prometheus, and one that only failures have.
+  for (const label of ['instance', 'job', 'error_type']) known.add(label);
+  expect(EXPRESSIONS.length).toBeGreaterThan(60);
+  for (const [file, expression] of EXPRESSIONS) {
+    expect({ file, expression, unknown: seriesIn(expression).filter((name) => !names.has(name)) }).toEqual({
+      file,
+      expression,
+      unknown: [],
+    });
+    expect({ file, expression, unknown: labelsIn(expression).filter((name) => !known.has(name)) }).toEqual({
+      file,
+      expression,
+      unknown: [],
+    });
+    expect(seriesIn(expression).length).toBeGreaterThan(0);
+  }
+});
+
+test('the series of all stages of scans exist before a scan has reached them', () => {
+  const stages = families
+    .flatMap(({ samples }) => samples)
+    .filter(({ name }) => name === 'signpost_scans_total')
+    .map(({ labels }) => labels.signpost_scan_stage);
+  expect(new Set(stages)).toEqual(new Set(['recorded', 'duplicate', 'dead_lettered']));
 });
 
 test.runIf(hasPromtool)('promtool finds nothing wrong with the metrics', async () => {
