@@ -111,20 +111,25 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.close();
   });
 
-  test('says that Signpost is unavailable while no core answers, and shows the page when one does', async () => {
+  test('says that Signpost is unavailable while no core answers, and shows pages when one does', async () => {
     const page = await pages.open('/codes');
     await page.getByRole('heading', { level: 1, name: 'Codes' }).waitFor();
+    // Some pages load the domains too: then they would be shown without the core.
+    const other = await pages.open('/team');
+    await other.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
     const [core] = pages.signpost.cores;
     const places = await page.getByRole('status').elementHandles();
     await core?.kill();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
+    await other.getByRole('navigation').getByRole('link', { name: 'Domains' }).click();
     await page.getByText('Signpost is unavailable at the moment').first().waitFor();
     const texts = await Promise.all(places.map((place) => place.textContent()));
     expect(texts.join(), 'read aloud').toContain('Signpost is unavailable at the moment');
-    // The page has given up for now.
-    await page.getByRole('button', { name: 'Try again' }).waitFor();
+    // The pages have given up for now.
+    for (const each of [page, other]) await each.getByRole('button', { name: 'Try again' }).waitFor();
     await core?.restart();
     await page.getByRole('link', { name: 'New batch' }).first().waitFor();
+    await other.getByRole('button', { name: 'Add a domain' }).first().waitFor();
     await expect.poll(() => page.getByText('Signpost is unavailable').isVisible()).toBe(false);
   });
 

@@ -68,19 +68,6 @@ describe.skipIf(!CHROMIUM)('domains', () => {
     await page.close();
   });
 
-  test('are shown by themselves once Signpost is available again', async () => {
-    // A page that does not load the domains itself, as some do: then they would be shown without the core.
-    const page = await pages.open('/team');
-    await page.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
-    const [core] = pages.signpost.cores;
-    await core?.kill();
-    await page.getByRole('navigation').getByRole('link', { name: 'Domains' }).click();
-    await page.getByRole('button', { name: 'Try again' }).waitFor();
-    await core?.restart();
-    await page.getByRole('button', { name: 'Add a domain' }).first().waitFor();
-    await page.close();
-  });
-
   test('can be seen by a viewer, in German, without buttons to change them', async () => {
     const { domain } = await pages.client(DomainsService).addDomain({ hostname: 'karte.example.com' });
     await pages.client(DomainsService).verifyDomain({ id: domain?.id ?? '' });
