@@ -35,6 +35,12 @@ async function connected(options: Pick<HttpServerOptions, 'api'> & Partial<HttpS
   return { server, socket };
 }
 
+test.each([1_000, 70_000])('a request may wait for two calls to the core of %i ms each', async (coreTimeoutMs) => {
+  const { server } = await connected({ api: { handle() {} }, coreTimeoutMs });
+  // In addition to 15 s for its headers, 10 s for each of its turn and memory, and 30 s for its body.
+  expect(server.requestTimeout).toBeGreaterThan(2 * coreTimeoutMs + 65_000);
+});
+
 test('behind a refused request no others take effect, and the server stops reading them', async () => {
   let called = 0;
   const { server, socket } = await connected({ api: { handle: () => void called++ } });

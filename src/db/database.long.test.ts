@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Pool } from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { type TestContext, test } from 'vitest';
 import { promptStatement, run, statement, transaction, withConnection } from '../../common/postgres/sql.ts';
 import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
@@ -15,7 +15,7 @@ const selectOne = statement<{ selectOne: number }>('test_one', 'select 1 as one'
 const selectOnePromptly = promptStatement<{ selectOne: number }>('test_promptly', 'select 1 as one');
 
 /** A database behind a proxy, with idle connections that have run a statement. */
-async function open(): Promise<{ database: Database; postgres: TcpProxy }> {
+async function open({ expect, onTestFinished }: TestContext): Promise<{ database: Database; postgres: TcpProxy }> {
   const postgres = await startTcpProxy((await freshDatabase()).url);
   const database = await openDatabase(postgres.url, CONNECTIONS, entities);
   onTestFinished(() => database.close());
@@ -26,31 +26,30 @@ async function open(): Promise<{ database: Database; postgres: TcpProxy }> {
   return { database, postgres };
 }
 
-test.each<[string, (pool: Pool) => Promise<unknown>]>([
+// They wait for timeouts, each with a database of its own.
+test.concurrent.for<[string, (pool: Pool) => Promise<unknown>]>([
   ['transactions', (pool) => transaction(pool, (tx) => run(tx, selectOne))],
   ['prompt statements', (pool) => run(pool, selectOnePromptly)],
   [
     'prompt statements on a checked-out connection',
     (pool) => withConnection(pool, ({ client }) => run(client, selectOnePromptly)),
   ],
-])(
-  'a vanished server is unavailable to %s, and each of its connections fails once',
-  async (_, use) => {
-    const { database, postgres } = await open();
-    postgres.vanish();
-    const failed = await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => use(database.pool)));
-    for (const outcome of failed) {
-      expect(outcome.status).toBe('rejected');
-      expect(isUnavailable((outcome as PromiseRejectedResult).reason)).toBe(true);
-    }
-    await use(database.pool);
-    expect(database.pool.totalCount).toBe(1);
-  },
-  60_000,
-);
+])('a vanished server is unavailable to %s, and each of its connections fails once', async ([, use], context) => {
+  const { expect } = context;
+  const { database, postgres } = await open(context);
+  postgres.vanish();
+  const failed = await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => use(database.pool)));
+  for (const outcome of failed) {
+    expect(outcome.status).toBe('rejected');
+    expect(isUnavailable((outcome as PromiseRejectedResult).reason)).toBe(true);
+  }
+  await use(database.pool);
+  expect(database.pool.totalCount).toBe(1);
+});
 
-test('a connection that breaks during a transaction is not released to the pool', async () => {
-  const { database, postgres } = await open();
+test.concurrent('a connection that breaks during a transaction is not released to the pool', async (context) => {
+  const { expect } = context;
+  const { database, postgres } = await open(context);
   const work = transaction(database.pool, async (tx) => {
     postgres.vanish();
     await run(tx, selectOnePromptly);
@@ -72,9 +71,12 @@ function timersOf(port: number): string[] {
   });
 }
 
-test.skipIf(process.platform !== 'linux')('the system probes idle connections with keep-alive', async () => {
-  const { postgres } = await open();
-  const port = Number(new URL(postgres.url).port);
-  // 02: keepalive. Another timer may run until sent data is acknowledged.
-  await expect.poll(() => timersOf(port), EVENTUALLY).toEqual(Array.from({ length: CONNECTIONS }, () => '02'));
-});
+test
+  .skipIf(process.platform !== 'linux')
+  .concurrent('the system probes idle connections with keep-alive', async (context) => {
+    const { expect } = context;
+    const { postgres } = await open(context);
+    const port = Number(new URL(postgres.url).port);
+    // 02: keepalive. Another timer may run until sent data is acknowledged.
+    await expect.poll(() => timersOf(port), EVENTUALLY).toEqual(Array.from({ length: CONNECTIONS }, () => '02'));
+  });
