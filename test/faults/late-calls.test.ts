@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { freshDatabase } from '../harness/database.ts';
@@ -16,12 +16,14 @@ const FIRST = 'https://example.com/first';
 const LATE = 'https://example.com/late';
 const NEXT = 'https://example.com/next';
 
-/** Two Signposts on one database: one that fails, per test, and one that keeps working. */
+/** Two Signposts on one database: one that fails, of which some tests start their own, and one that keeps working. */
 let databaseUrl: string;
+let failing: Signpost;
 let working: Signpost;
 beforeAll(async () => {
   databaseUrl = (await freshDatabase()).url;
   working = await startSignpost({ databaseUrl });
+  failing = await startFailing();
 });
 
 function startFailing({ env, gatewayEnv, ...options }: SignpostOptions = {}): Promise<Signpost> {
@@ -80,6 +82,16 @@ async function holdFolder(name: string): Promise<() => Promise<void>> {
   };
 }
 
+/** Suspends the core of the failing Signpost until the returned function is called, or the test ends. */
+function suspendCore(): () => void {
+  const [core] = failing.cores;
+  if (!core) throw new Error('no core');
+  process.kill(core.pid, 'SIGSTOP');
+  const resume = () => void process.kill(core.pid, 'SIGCONT');
+  onTestFinished(resume);
+  return resume;
+}
+
 /** Waits until a call is blocked on the folder. */
 async function expectWaiting(): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -102,7 +114,6 @@ async function waitingCall() {
 
 describe('a change that was answered with 503 is never applied later, over an acknowledged one', () => {
   test('while it waits for a lock', async () => {
-    const failing = await startFailing();
     const { patch, targetOf, id, release, late } = await waitingCall();
     expect(await patch(failing, id, late)).toBe(503);
     expect(await patch(working, id, { target_url: NEXT })).toBe(200);
@@ -114,16 +125,13 @@ describe('a change that was answered with 503 is never applied later, over an ac
   });
 
   test('while its core is paused and resumed', async () => {
-    const failing = await startFailing();
-    const [core] = failing.cores;
-    if (!core) throw new Error('no core');
-    for (let round = 0; round < 6; round++) {
+    for (const delay of [10, 40, 70]) {
       const { create, patch, targetOf } = await caller();
       const codes: CodeJson[] = [];
       for (let code = 0; code < 24; code++) codes.push(await create());
       const answers = Promise.all(codes.map(({ id }) => patch(failing, id, { target_url: LATE })));
-      await sleep(10 + round * 15);
-      process.kill(core.pid, 'SIGSTOP');
+      await sleep(delay);
+      const resume = suspendCore();
       const statuses = await answers;
       const expected = await Promise.all(
         codes.map(async ({ id }, index) => {
@@ -132,24 +140,21 @@ describe('a change that was answered with 503 is never applied later, over an ac
           return NEXT;
         }),
       );
-      process.kill(core.pid, 'SIGCONT');
+      resume();
       await sleep(SETTLES_MS);
       expect(await Promise.all(codes.map(({ id }) => targetOf(id)))).toEqual(expected);
     }
   });
 
   test('while its core is paused during the call', async () => {
-    const failing = await startFailing();
-    const [core] = failing.cores;
-    if (!core) throw new Error('no core');
     const { patch, targetOf, id, release, late } = await waitingCall();
     const answer = patch(failing, id, late);
     await expectWaiting();
-    process.kill(core.pid, 'SIGSTOP');
+    const resume = suspendCore();
     await release();
     expect(await answer).toBe(503);
     expect(await patch(working, id, { target_url: NEXT })).toBe(200);
-    process.kill(core.pid, 'SIGCONT');
+    resume();
     await sleep(SETTLES_MS);
     expect(await targetOf(id)).toBe(NEXT);
   });
@@ -205,7 +210,6 @@ describe('a change that was answered with 503 is never applied later, over an ac
 });
 
 test('a create with an Idempotency-Key that was answered with 503 can be retried and creates one code', async () => {
-  const failing = await startFailing();
   const { call, release, late } = await waitingCall();
   const total = async () => ((await (await call(working, 'GET', '/qr-codes')).json()) as { total: number }).total;
   const before = await total();
@@ -220,7 +224,7 @@ test('a create with an Idempotency-Key that was answered with 503 can be retried
 });
 
 test('the first change through a gateway, which does not know the core’s clock, costs one request', async () => {
-  const failing = await startFailing();
+  await failing.gateways[0]?.restart();
   const { call } = await caller();
   const first = await call(failing, 'POST', '/qr-codes', { body: JSON.stringify({ target_url: FIRST }) });
   expect([first.status, first.headers.get('x-ratelimit-remaining')]).toEqual([201, '49999']);
