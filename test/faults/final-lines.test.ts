@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
 import { childrenOf, isThere } from './visitors.ts';
 
@@ -16,14 +16,32 @@ const ON_SIGNALS = `data:text/javascript,${encodeURIComponent(
 )}`;
 
 let signpost: Signpost;
-beforeEach(async () => {
+beforeAll(async () => {
   signpost = await startSignpost({ env: { NODE_OPTIONS: `--import=${ON_SIGNALS}` } });
+  for (const each of [...signpost.cores, ...signpost.gateways]) await expectReady(each);
 });
-afterEach(() => signpost.stop());
 
-async function lines(process: Process): Promise<Record<string, unknown>[]> {
+/** Lines are written in the background: one that is under way would follow the last one, which is written at once. */
+async function expectReady(process: Process, length = 0): Promise<void> {
+  await vi.waitUntil(async () => (await process.log()).slice(length).includes('is ready'), { timeout: 30_000 });
+}
+
+/** Restarts processes that a test ends. */
+function restartAfterTest(...processes: readonly Process[]): void {
+  onTestFinished(async () => {
+    for (const process of processes) {
+      const { length } = await process.log();
+      await process.restart();
+      await expectReady(process, length);
+    }
+  });
+}
+
+/** The lines that a process has logged since its log had this length. */
+async function lines(process: Process, length: number): Promise<Record<string, unknown>[]> {
   return (
     (await process.log())
+      .slice(length)
       .trimEnd()
       .split('\n')
       // Skips Node's own warnings.
@@ -45,12 +63,12 @@ test.each([
 ])('a %s with an unhandled rejection exits with a non-zero code and logs the reason last', async (_, which) => {
   const failing = which();
   if (!failing) throw new Error('no such process');
-  // Lines are written in the background: one that is under way would follow the last one, which is written at once.
-  await expect.poll(() => failing.log()).toContain('is ready');
+  const { length } = await failing.log();
+  restartAfterTest(failing);
   process.kill(failing.pid, 'SIGUSR2');
   expect(await failing.ended).toMatch(/with code 1\./);
   // Children of a gateway end after it, each with its own last line.
-  const own = (await lines(failing)).filter(({ part }) => part === undefined);
+  const own = (await lines(failing, length)).filter(({ part }) => part === undefined);
   expect(own.at(-1)).toMatchObject(FATAL);
   expect(await failing.log()).not.toContain(SECRET);
 });
@@ -60,10 +78,11 @@ test('a gateway’s worker and carrier do the same, and are replaced', async () 
   if (!gateway) throw new Error('no such process');
   const children = await childrenOf(gateway, 'gateway/');
   expect(children).toHaveLength(2);
+  const { length } = await gateway.log();
   for (const child of children) process.kill(child, 'SIGUSR2');
   await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
   for (const part of ['worker 0', 'carrier']) {
-    const own = (await lines(gateway)).filter((line) => line.part === part);
+    const own = (await lines(gateway, length)).filter((line) => line.part === part);
     expect(own.findLast(({ level }) => level === 60)).toMatchObject(FATAL);
   }
   await expect
@@ -76,14 +95,16 @@ test('a gateway’s worker and carrier do the same, and are replaced', async () 
       EVENTUALLY,
     )
     .toBe(200);
+  await expect.poll(() => childrenOf(gateway, 'gateway/'), EVENTUALLY).toHaveLength(2);
 });
 
 test('what a library prints to the console of a core becomes a line of its log', async () => {
   const [core] = signpost.cores;
   if (!core) throw new Error('no such process');
+  const { length } = await core.log();
   process.kill(core.pid, 'SIGWINCH');
-  await expect.poll(() => core.log(), EVENTUALLY).toContain('unforeseen');
-  expect((await lines(core)).at(-1)).toMatchObject({
+  await expect.poll(async () => (await core.log()).slice(length), EVENTUALLY).toContain('unforeseen');
+  expect((await lines(core, length)).at(-1)).toMatchObject({
     level: 40,
     msg: 'a library wrote to the console',
     err: { message: 'unforeseen' },
@@ -98,17 +119,22 @@ test.each([
 ])('a warning of Node.js becomes a line of the log of a %s', async (_, which) => {
   const warned = which();
   if (!warned) throw new Error('no such process');
+  const { length } = await warned.log();
   process.kill(warned.pid, 'SIGURG');
-  await expect.poll(() => warned.log(), EVENTUALLY).toContain('unusual');
-  const line = (await lines(warned)).find(({ msg }) => msg === 'Node.js warns');
+  await expect.poll(async () => (await warned.log()).slice(length), EVENTUALLY).toContain('unusual');
+  const line = (await lines(warned, length)).find(({ msg }) => msg === 'Node.js warns');
   expect(line).toMatchObject({ level: 40, err: { message: 'unusual' } });
   expect(await warned.log()).not.toMatch(/^\(node:/m);
 });
 
 test('every process that is stopped by SIGTERM logs last that it has stopped', async () => {
-  const { cores, gateways } = signpost;
-  for (const each of [...gateways, ...cores]) await each.kill('SIGTERM');
-  const [core = [], gateway = []] = await Promise.all([...cores, ...gateways].map(lines));
+  const processes = [...signpost.cores, ...signpost.gateways];
+  const before = await Promise.all(processes.map((each) => each.log()));
+  restartAfterTest(...processes);
+  for (const each of processes.toReversed()) await each.kill('SIGTERM');
+  const [core = [], gateway = []] = await Promise.all(
+    processes.map((each, index) => lines(each, before[index]?.length ?? 0)),
+  );
   expect(core.at(-1)).toMatchObject({ msg: 'the core has stopped' });
   expect(gateway.at(-1)).toMatchObject({ msg: 'the gateway has stopped' });
   expect(gateway.map(({ msg }) => msg)).toEqual(
@@ -121,9 +147,11 @@ test('the children of a killed gateway log why they exit', async () => {
   if (!gateway) throw new Error('no such process');
   const children = await childrenOf(gateway, 'gateway/');
   expect(children).toHaveLength(2);
+  const { length } = await gateway.log();
+  restartAfterTest(gateway);
   await gateway.kill();
   await expect.poll(() => children.some(isThere), EVENTUALLY).toBe(false);
-  const exits = (await lines(gateway)).filter(
+  const exits = (await lines(gateway, length)).filter(
     ({ msg }) => msg === 'the gateway’s main process is gone; this process exits too',
   );
   expect(exits.map(({ part }) => part).sort(), await gateway.log()).toEqual(['carrier', 'worker 0']);
