@@ -53,10 +53,18 @@ test('lines that could not be written are written once they can be, and none is 
     syncBuiltinESMExports();
     const logger = openLogger('info', {});
     for (let line = 1; line <= 10; line++) logger.info({ line, text: 'é'.repeat(100) });
-    setTimeout(() => process.exit(), 1_500);`;
+    setInterval(() => {}, 1_000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
   });
-  const lines = (await text(child.stdout)).trim().split('\n');
+  let written = '';
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    written += chunk;
+    // A process that exits by itself would write at its end what it has not written.
+    if (written.split('\n').length > 10) child.kill('SIGKILL');
+  }
+  const lines = written.trim().split('\n');
   expect(lines.map((line) => JSON.parse(line).line)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
