@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
@@ -61,7 +64,10 @@ describe.skipIf(noPowerCuts !== undefined)('a power cut', () => {
       await expect.poll(() => scans.answered.size, EVENTUALLY).toBeGreaterThan(100);
       await killAll(gateway);
       const cut = Date.now();
+      const unsynced = join(disk.path, `unsynced-${rounds.length}`);
+      await writeFile(unsynced, 'lost');
       await disk.cut();
+      expect(existsSync(unsynced), 'what was not synced is lost').toBe(false);
       await Promise.all([scans.stop(), changing.stop()]);
       rounds.push({ cut, answered: scans.answered });
       postgres.cut();

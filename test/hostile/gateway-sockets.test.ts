@@ -15,7 +15,7 @@ const running = contract({ env: COLLECTING });
 let code: CodeJson;
 let scan: string;
 let post: string;
-let before: { readonly workers: number[] } & Figures;
+let before: { readonly workers: number[]; readonly carrier: number[] } & Figures;
 const { open, exchange, reset, destroyAll } = rawSockets(() => Number(new URL(running.signpost.url).port));
 /** A worker's connections to Postgres, whose number varies. */
 const TO_POSTGRES = 2;
@@ -29,21 +29,27 @@ beforeAll(async () => {
   // Opens the connections to Postgres and the core that stay open.
   await Promise.all([exchange(scan), exchange(post), statusOf(`${running.signpost.url}/r/zzzzzzz`)]);
   const pids = await workers();
-  before = { workers: pids, ...(await figuresOf(pids)) };
+  before = { workers: pids, carrier: await carrier(), ...(await figuresOf(pids)) };
 });
 
 /** The state that every test must leave. */
 afterEach(async () => {
   destroyAll();
   expect(await workers()).toEqual(before.workers);
+  expect(await carrier()).toEqual(before.carrier);
   expect(await statusOf(scanUrl(running.signpost, code))).toBe(302);
   await expectReturned(before.workers, before, TO_POSTGRES);
-  expect(await running.signpost.gateways[0]?.log()).not.toMatch(/is gone|hangs/);
+  expect(await running.signpost.gateways[0]?.log()).not.toMatch(/has exited|does not respond/);
 });
 
 async function workers(): Promise<number[]> {
   const [gateway] = running.signpost.gateways;
   return gateway ? childrenOf(gateway, 'gateway/worker.ts') : [];
+}
+
+async function carrier(): Promise<number[]> {
+  const [gateway] = running.signpost.gateways;
+  return gateway ? childrenOf(gateway, 'gateway/carrier.ts') : [];
 }
 
 async function openSockets(): Promise<number> {
