@@ -14,6 +14,7 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
   const dns = await startDns();
   const env = { ROLES: 'rpc,relay', PUBLIC_URL: 'https://sign.example', DNS_RESOLVERS: dns.address };
   const signpost = await startSignpost({ env });
+  onTestFinished(signpost.stop);
   const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
   onTestFinished(() => pool.end());
   const { accountId, apiKey } = await signpost.createAccount();
@@ -72,6 +73,7 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
 
 test('every code is published, however many there are', async () => {
   const signpost = await startSignpost({ env: { ROLES: 'rpc' } });
+  onTestFinished(signpost.stop);
   const { accountId } = await signpost.createAccount();
   const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
   onTestFinished(() => pool.end());
@@ -91,6 +93,7 @@ test('every code is published, however many there are', async () => {
 
 test('a gateway that was stopped meanwhile gets all routes too, although it has read as many records of the log before', async () => {
   const signpost = await startSignpost({ env: { ROLES: 'rpc,relay' } });
+  onTestFinished(signpost.stop);
   const [core, gateway] = [signpost.cores[0], signpost.gateways[0]];
   const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
   onTestFinished(() => pool.end());

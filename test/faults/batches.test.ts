@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../contract/internal.ts';
@@ -71,6 +71,7 @@ async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
 
 test('the request answers 202 when its window closes, and the batch is completed in the background, with visible progress', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
+  onTestFinished(signpost.stop);
   const call = await account(signpost);
   const answer = await call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   const { data } = (await answer.json()) as { data: Batch };
@@ -87,6 +88,7 @@ test('the request answers 202 when its window closes, and the batch is completed
 
 test('a batch whose core is killed repeatedly completes by itself, without creating a row twice', async () => {
   const signpost = await startSignpost({ cores: 2, gateways: 2, env: { BATCH_WINDOW_MS: '1500' } });
+  onTestFinished(signpost.stop);
   const call = await account(signpost);
   const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
@@ -114,6 +116,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
 test('when a worker is killed, another one completes the batch while its request waits', async () => {
   const roles = ['rpc', 'relay,recorder,worker', 'relay,recorder,worker'];
   const signpost = await startSignpost({ cores: 3, roles, env: { BATCH_WINDOW_MS: '60000' } });
+  onTestFinished(signpost.stop);
   const [, first, other] = signpost.cores as [Process, Process, Process];
   // Paused, so that the first one takes the job.
   process.kill(other.pid, 'SIGSTOP');
@@ -135,8 +138,10 @@ test('when a worker is killed, another one completes the batch while its request
 
 test('many concurrent batches leave connections for other requests: those without a window continue in the background', async () => {
   const signpost = await startSignpost({ env: { DATABASE_CONNECTIONS: '6' } });
+  onTestFinished(signpost.stop);
   const calls = await Promise.all(Array.from({ length: 7 }, () => account(signpost)));
-  const batches = Promise.all(calls.map((call) => call('POST', '/batches', { rows })));
+  // With a key a request holds a connection while it waits.
+  const batches = Promise.all(calls.map((call) => call('POST', '/batches', { rows }, { 'idempotency-key': 'one' })));
   let finished = false;
   batches.finally(() => {
     finished = true;
@@ -145,6 +150,7 @@ test('many concurrent batches leave connections for other requests: those withou
   const statuses = new Set<number>();
   for (let n = 0; n < 110 && !finished; n++) statuses.add((await other('GET', '/tags')).status);
   expect([...statuses]).toEqual([200]);
+  expect((await batches).map(({ status }) => status)).toContain(202);
   for (const answer of await batches) {
     expect([201, 202]).toContain(answer.status);
     const { data } = (await answer.json()) as { data: Batch };
@@ -156,6 +162,7 @@ test('many concurrent batches leave connections for other requests: those withou
 
 test('a batch of a closed account creates nothing more', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '5000' } });
+  onTestFinished(signpost.stop);
   const { accountId, apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const many = Array.from({ length: 25_000 }, () => ({ target_url: 'https://example.com' }));
   const posted = fetch(`${signpost.url}/api/v1/batches`, {
