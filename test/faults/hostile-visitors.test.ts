@@ -48,7 +48,7 @@ test('10,000 idle connections', async () => {
     idle.push(...(await Promise.all(Array.from({ length: 100 }, open))));
   }
   const opened = idle.filter((socket) => socket !== undefined);
-  expect(opened.length).toBeGreaterThan(500);
+  expect(opened.length).toBeGreaterThan(process.env.CI ? 9_999 : 500);
   for (const socket of idle.slice(-200)) socket?.destroy();
   await expectAnswers();
   expect(opened.filter((socket) => socket.destroyed).length).toBeLessThanOrEqual(200);
