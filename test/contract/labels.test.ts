@@ -238,8 +238,9 @@ describe.each(KINDS)('a $kind', ({ kind, fields, rename, remove, merge }) => {
       ][nth % 4]?.();
     });
     const answers = await Promise.all(calls.map((call) => reasonOf(call())));
-    // The second call finds the label deleted.
-    expect(new Set(answers.filter((answer) => answer !== 'NOT_FOUND'))).toEqual(new Set(['succeeded']));
+    const failed = answers.flatMap((reason, nth) => (reason === 'succeeded' ? [] : [{ nth, reason }]));
+    // The label of a deletion, merge or rename may be deleted meanwhile; a code always gets its own.
+    expect(failed.filter(({ nth, reason }) => nth % 3 !== 2 || reason !== 'NOT_FOUND')).toEqual([]);
     const { codes: left, total } = await codes.listCodes({ limit: 100 });
     expect(total).toBe(50n);
     const counted = (await list(account)).reduce((sum, { code_count }) => sum + code_count, 0);
