@@ -1,9 +1,10 @@
 import type { Locator } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFailed, test } from 'vitest';
 import { AccountsService, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { CHROMIUM } from '../../test/harness/browser.ts';
+import { shell } from './messages/en/shell.ts';
 import { comeBack, type DashboardPages, holdCalls, startPages } from './pages.fixture.ts';
 
 /** The frame around the pages: navigation, search, language, theme. */
@@ -17,9 +18,11 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
   test('leads to every page', async () => {
     const page = await pages.open('/');
     const links = page.getByRole('navigation').getByRole('link');
-    for (const link of await links.all()) {
-      const name = await link.textContent();
-      await link.click();
+    await links.first().waitFor();
+    const names = await links.allTextContents();
+    expect(names).toEqual(Object.values(shell.nav));
+    for (const name of names) {
+      await links.filter({ hasText: name }).click();
       await expect.poll(() => page.title()).toBe(`${name} · Signpost`);
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(name);
     }
@@ -119,6 +122,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await other.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
     const [core] = pages.signpost.cores;
     const places = await page.getByRole('status').elementHandles();
+    onTestFailed(() => core?.restart());
     await core?.kill();
     await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).click();
     await other.getByRole('navigation').getByRole('link', { name: 'Domains' }).click();
@@ -137,6 +141,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     const known = await pages.open('/codes', { context: { locale: 'de-AT' } });
     await known.close();
     const [core] = pages.signpost.cores;
+    onTestFailed(() => core?.restart());
     await core?.kill();
     const page = await pages.open('/codes', { context: { locale: 'de-AT' } });
     await page.getByText('Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.').waitFor();

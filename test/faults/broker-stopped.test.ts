@@ -194,6 +194,7 @@ describe.skipIf(noKafka)('what was published successfully is on the topic', () =
       const publisher = await open();
       await publisher.publish(EVENTS.name, batch(`${publisherName}, before`));
       const broker = cluster.brokers[id - 1];
+      onTestFinished(() => broker?.resume());
       broker?.pause();
       await untilNotLeader(id);
       broker?.resume();
@@ -212,6 +213,7 @@ describe.skipIf(noKafka)('what was published successfully is on the topic', () =
   test('while a broker accepts connections without answering: records arrive at the other brokers', async () => {
     await publish(async () => log, 'before');
     const [broker] = cluster.brokers;
+    onTestFinished(() => broker?.resume());
     broker?.pause();
     await publish(async () => log, 'during');
     broker?.resume();

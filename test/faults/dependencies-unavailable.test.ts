@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, inject, onTestFailed, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { type LocalPostgres, startPostgres } from '../../local/postgres.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
@@ -98,6 +98,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
       const code = await create();
       const visitors = startVisitors(scanUrl(signpost, code), 8);
       await expectServed(visitors);
+      onTestFailed(() => core.restart());
       process.kill(core.pid, signal);
       await expectServed(visitors, 2_000);
       await expect.poll(degraded, EVENTUALLY).toContain('api');
@@ -114,6 +115,7 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
     const code = await create();
     const visitors = startVisitors(scanUrl(signpost, code), 8);
     await expectServed(visitors);
+    onTestFailed(() => core.restart());
     await postgres.stop();
     await expectServed(visitors, 2_000);
     // This code is unknown and cannot be looked up.
@@ -133,18 +135,17 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
       const code = await create();
       const visitors = startVisitors(scanUrl(signpost, code), 8);
       await expectServed(visitors);
-      if (state === 'dead') await kafka.kill();
-      else kafka.pause();
+      await setKafka(state);
       await expectServed(visitors, 2_000);
       await expect.poll(degraded, EVENTUALLY).toEqual(['log', 'shipping']);
       await visitors.stop();
 
+      onTestFailed(() => gateway.restart());
       await killWithChildren(gateway);
       await gateway.restart();
       const later = startVisitors(scanUrl(signpost, code), 8);
       await expectServed(later);
-      if (state === 'dead') await kafka.start();
-      else kafka.resume();
+      await setKafka('up');
       await expectServed(later);
       await later.stop();
       await expect.poll(degraded, EVENTUALLY).toEqual([]);
@@ -156,6 +157,10 @@ describe.skipIf(noKafka)('printed codes resolve, and every scan is counted,', ()
   test('while all three are unavailable and the gateway starts from its disk alone', async () => {
     const code = await create();
     expect(await statusOf(scanUrl(signpost, code))).toBe(302);
+    onTestFailed(async () => {
+      await core.restart();
+      await gateway.restart();
+    });
     await killWithChildren(gateway);
     await core.kill();
     await setKafka('dead');

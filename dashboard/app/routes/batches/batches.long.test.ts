@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { unzipSync } from 'fflate';
 import type { Download, Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFailed, test } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -316,6 +316,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('progressbar').waitFor();
     const [core] = pages.signpost.cores;
     const places = await page.getByRole('status').elementHandles();
+    onTestFailed(() => core?.restart());
     await core?.kill();
     await page.getByText('The connection was lost. The batch continues').waitFor();
     const texts = await Promise.all(places.map((place) => place.textContent()));
