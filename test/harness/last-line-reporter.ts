@@ -15,6 +15,8 @@ export interface RunResult {
   readonly skipped: number;
   readonly passedTests: readonly TestId[];
   readonly failedTests: readonly TestId[];
+  /** Without those of a file that failed as a whole. */
+  readonly skippedTests: readonly TestId[];
   /** Failures outside any test, each of which counts as one: the stacks of errors, or how the run ended. */
   readonly errors: readonly string[];
 }
@@ -28,24 +30,28 @@ export default class LastLineReporter implements Reporter {
     const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
     const passedTests: TestId[] = [];
     const failedTests: TestId[] = [];
+    const skippedTests: TestId[] = [];
     for (const module of modules) {
       const file = module.relativeModuleId;
+      const failedSuites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
+      const hasFailed = failedSuites.length > 0 || module.errors().length > 0;
+      if (hasFailed) {
+        count.failed++;
+        failedTests.push({ file });
+      }
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         count[state === 'pending' ? 'skipped' : state]++;
         if (state === 'passed') passedTests.push({ file, name: test.fullName });
         if (state === 'failed') failedTests.push({ file, name: test.fullName });
+        if (state === 'skipped' && !hasFailed) skippedTests.push({ file, name: test.fullName });
       }
-      const failedSuites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
-      const failures = failedSuites.length + (module.errors().length > 0 ? 1 : 0);
-      count.failed += failures;
-      if (failures > 0) failedTests.push({ file });
     }
     const errors = unhandledErrors.map((error) => {
       const file = typeof error.VITEST_TEST_PATH === 'string' ? `${relative('.', error.VITEST_TEST_PATH)}: ` : '';
       return `${file}${error.stack ?? error.message}`;
     });
-    const result: RunResult = { ...count, passedTests, failedTests, errors };
+    const result: RunResult = { ...count, passedTests, failedTests, skippedTests, errors };
     if (process.env.TEST_RESULT) writeFileSync(process.env.TEST_RESULT, JSON.stringify(result));
     // After what the other reporters, the teardown and vitest itself still print.
     process.once('exit', (code) => {

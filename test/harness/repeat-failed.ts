@@ -5,6 +5,7 @@
  * are not repeated; they are listed there too.
  *
  * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is timed.
+ * Skipped tests are listed then, too: nothing that they need should be missing.
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -34,7 +35,9 @@ const count = {
   failed: sum(results.map(({ failed }) => failed)),
   skipped: sum(results.map(({ skipped }) => skipped)),
 };
+const skippedTests = process.env.CI === 'true' ? runs.flatMap(({ skippedTests }) => skippedTests) : [];
 const notes = results.flatMap(({ errors }) => errors.map((error) => `failed outside any test: ${error}`));
+notes.push(...skippedTests.map((test) => `skipped: ${nameOf(test)}`));
 notes.push(...(inContainers?.failedTests ?? []).map((test) => `failed: ${nameOf(test)}`));
 if (failedTests.length <= MOST_REPEATED) {
   for (const [test, passed] of [...(await repeat(short)), ...(await repeat(long))]) {
@@ -102,7 +105,7 @@ async function containers(): Promise<RunResult & { readonly output: string }> {
 function resultOf(code: number | null, path: string, command: string): RunResult {
   const result = readResult(path);
   if (result !== undefined && (code === 0 || result.failed > 0)) return result;
-  const nothing = { passed: 0, skipped: 0, passedTests: [], failedTests: [] };
+  const nothing = { passed: 0, skipped: 0, passedTests: [], failedTests: [], skippedTests: [] };
   return { ...nothing, ...result, failed: 1, errors: [`${command} exited with ${code}`] };
 }
 

@@ -132,10 +132,11 @@ describe('the guide', () => {
     expect((await account.call<{ total: number }>('GET', '/qr-codes')).body.total).toBe(4);
   }, 120_000);
 
-  test.each(Object.entries(LANGUAGES))(
+  test.for(Object.entries(LANGUAGES))(
     'reads all pages with its program in %s',
-    async (language, { tool, prepare }) => {
-      if (isMissing(tool)) return console.error(`${tool} is missing: the program in ${language} is not tested.`);
+    { timeout: 120_000 },
+    async ([language, { tool, prepare }], { skip }) => {
+      skip(isMissing(tool), `${tool} is missing`);
       const account = await api.account();
       await account.call('POST', '/batches', {
         json: { rows: Array(250).fill({ target_url: 'https://example.com' }) },
@@ -145,13 +146,13 @@ describe('the guide', () => {
       expect(new Set(printed).size).toBe(250);
       expect(printed.filter((line) => !/^http.*\/r\/\w{7}$/.test(line))).toEqual([]);
     },
-    120_000,
   );
 
-  test.each(Object.entries(LANGUAGES))(
+  test.for(Object.entries(LANGUAGES))(
     'verifies signatures with its receiver in %s',
-    async (language, { tool, prepare }) => {
-      if (isMissing(tool)) return console.error(`${tool} is missing: the receiver in ${language} is not tested.`);
+    { timeout: 120_000 },
+    async ([language, { tool, prepare }], { skip }) => {
+      skip(isMissing(tool), `${tool} is missing`);
       const account = await api.account();
       const port = await freePort();
       const url = `http://127.0.0.1:${port}/`;
@@ -190,7 +191,6 @@ describe('the guide', () => {
         receiver.kill('SIGKILL');
       }
     },
-    120_000,
   );
 });
 
