@@ -361,6 +361,7 @@ test('sign-in says so while the provider is unavailable, and works again afterwa
 });
 
 test('neither addresses nor secrets are in the log', async () => {
+  await signIn(new Browser(), 'anna');
   const log = await dashboard.log();
   expect(log).toContain('a member has signed in');
   expect(log).not.toMatch(/@|example\.com|Arendt/i);

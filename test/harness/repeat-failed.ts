@@ -18,6 +18,8 @@ import { lastLine, type RunResult, type TestId } from './last-line-reporter.ts';
 const RUNS = 5;
 /** With more failures than this, the code is broken rather than a test unreliable. */
 const MOST_REPEATED = 10;
+/** Files whose tests need those before them; they are repeated whole. */
+const REPEATED_WHOLE = ['test/hostile/privacy.test.ts', 'test/sdk/contract.test.ts'];
 
 const folder = mkdtempSync(join(tmpdir(), 'signpost-test-result-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -67,7 +69,9 @@ async function repeat(config: string): Promise<Map<TestId, number>> {
     if (left.length === 0) break;
     const files = [...new Set(left.map(({ file }) => file))];
     // Whole files are repeated if one of them failed as a whole.
-    const names = left.map(({ name }) => (name === undefined ? '' : `^${escaped(name)}$`));
+    const names = left.map(({ file, name }) =>
+      name === undefined || REPEATED_WHOLE.includes(file) ? '' : `^${escaped(name)}$`,
+    );
     const result = await vitest('--config', config, ...files, '--testNamePattern', names.join('|'));
     for (const test of left) if (hasPassed(test, result)) passes.set(test, run + 1);
   }
