@@ -341,9 +341,13 @@ describe('the gateway’s gRPC clients', () => {
       const index = round % 2;
       await sleep(100);
       await servers[index]?.stop(5_000);
-      servers[index] = await start({ getCode: slowly }, ports[index]);
-      // Until the client has reconnected.
-      await sleep(300);
+      let isCalled = false;
+      const getCode = () => {
+        isCalled = true;
+        return slowly();
+      };
+      servers[index] = await start({ getCode }, ports[index]);
+      await expect.poll(() => isCalled || stopped.signal.aborted, { interval: 10 }).toBe(true);
     }
     stopped.abort();
     await Promise.all(callers);

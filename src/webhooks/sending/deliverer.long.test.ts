@@ -102,6 +102,25 @@ const makeDue = (attempts?: number) =>
     await tx.query(`select ${notifying('webhooks')}`);
   });
 
+/** Waits until the process that leases an endpoint has read it again for a renewal, or has released it. */
+async function untilRenewed(endpointId: string): Promise<void> {
+  const leasedUntil = async () => {
+    const { rows } = await pool.query('select leased_until from webhook_endpoints where id = $1', [
+      decodeId('hook', endpointId),
+    ]);
+    return rows[0].leased_until?.getTime();
+  };
+  // The process knows what the first renewal has read when it makes the second one.
+  for (let renewal = 0; renewal < 2; renewal++) {
+    const before = await leasedUntil();
+    const isRenewed = async () => {
+      const now = await leasedUntil();
+      return now === undefined || now !== before;
+    };
+    await expect.poll(isRenewed, EVENTUALLY).toBe(true);
+  }
+}
+
 test('sends the stored body with a valid signature, and lists the attempt', async () => {
   const endpoint = await addEndpoint((_, response) => void response.writeHead(200).end('thanks'));
   const [id] = await fanOutEvents(1);
@@ -239,8 +258,7 @@ test('five days without a success disable an endpoint, and a success restarts th
   await untilAttempts(3);
   await vi.waitFor(async () => expect(await failingSince()).not.toBeNull(), EVENTUALLY);
   await failingFor(5.1);
-  // The process that leases it notices when it renews the lease.
-  await sleep(300);
+  await untilRenewed(endpoint.id);
   await makeDue();
   await vi.waitFor(async () => {
     const { endpoints } = await account.webhooks.listEndpoints({});
@@ -522,12 +540,12 @@ test('every secret verifies until a day after its rotation, also if others follo
   await untilSucceeded(endpoint.id, 1);
   expect(verifications()).toEqual([true, true, true]);
   await pool.query(`update webhook_endpoints set older_until = array[now() - interval '1 s']`);
-  await sleep(300);
+  await untilRenewed(endpoint.id);
   await fanOutEvents(1);
   await untilSucceeded(endpoint.id, 2);
   expect(verifications()).toEqual([false, true, true]);
   await pool.query(`update webhook_endpoints set former_until = now() - interval '1 s'`);
-  await sleep(300);
+  await untilRenewed(endpoint.id);
   await fanOutEvents(1);
   await untilSucceeded(endpoint.id, 3);
   expect(verifications()).toEqual([false, false, true]);
@@ -555,12 +573,14 @@ test('both secrets sign an event after a rotation, also in the process that leas
 test('an endpoint that is disabled or removed gets nothing more from the process that leases it', async () => {
   const disabled = await addEndpoint(acceptAfter(20));
   const removed = await addEndpoint(acceptAfter(20));
+  const kept = await addEndpoint(acceptAfter(20));
   await fanOutEvents(300);
   startDelivering({ requestsPerEndpoint: 1, leaseMs: 300 });
   await vi.waitFor(() => expect(removed.received.length).toBeGreaterThan(3), EVENTUALLY);
   await account.webhooks.updateEndpoint({ id: disabled.id, enabled: false });
   await account.webhooks.deleteEndpoint({ id: removed.id });
-  await sleep(300);
+  // The renewal that renews this lease finds that the others are not leased any more.
+  await untilRenewed(kept.id);
   const counts = [disabled.received.length, removed.received.length];
   await sleep(300);
   expect([disabled.received.length, removed.received.length]).toEqual(counts);
