@@ -123,11 +123,10 @@ test.each([' ', '"', '\\"', ';', ',', 'for="', ';for=', ':', '[', '%', '\\', 'ho
   'a long Forwarded takes linear time: %j again and again',
   (piece) => {
     const repeated = piece.repeat(200_000 / piece.length);
-    const start = performance.now();
     for (const forwarded of [`=${repeated}=`, repeated, `a=${repeated}x`]) {
       originOf('10.0.0.1', { forwarded });
       originOf('10.0.0.1', { 'x-forwarded-for': forwarded });
     }
-    expect(performance.now() - start).toBeLessThan(3_000);
+    // Quadratic time would exceed the test's timeout.
   },
 );
