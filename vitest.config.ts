@@ -18,7 +18,7 @@ export default defineConfig({
     // The journey through the containers has a configuration of its own.
     exclude: [...LONG_TESTS, 'test/containers/**'],
     globalSetup: ['test/harness/global-setup.ts'],
-    setupFiles: ['test/harness/after-file.ts', 'test/harness/seed.ts'],
+    setupFiles: ['test/harness/after-file.ts', 'test/harness/ports.ts', 'test/harness/seed.ts'],
     reporters: ['default', './test/harness/last-line-reporter.ts'],
     // Real processes, signals and working directories: threads have none of their own.
     pool: 'forks',

@@ -12,11 +12,24 @@ export const LOOPBACK = '127.0.0.1';
  */
 const [MIN_PORT, MAX_PORT] = [10_081, 32_767];
 
-/** A free port of the loopback interface. */
+let [first, last] = [MIN_PORT, MAX_PORT];
+let next = randomInt(first, last + 1);
+
+/** A free port of the loopback interface. Each call returns another one: it is only listened on after the call. */
 export async function freePort(): Promise<number> {
-  let port = randomInt(MIN_PORT, MAX_PORT);
-  while (!(await isFree(port))) port = randomInt(MIN_PORT, MAX_PORT);
-  return port;
+  for (;;) {
+    const port = next;
+    next = port === last ? first : port + 1;
+    if (await isFree(port)) return port;
+  }
+}
+
+/** Lets this process take its free ports from one of several equal ranges, so that those of the others get none of them. */
+export function takeFreePortsFrom(range: number, of: number): void {
+  const size = Math.floor((MAX_PORT - MIN_PORT + 1) / of);
+  first = MIN_PORT + range * size;
+  last = first + size - 1;
+  next = randomInt(first, last + 1);
 }
 
 /** Whether a server could listen on the port now. */
