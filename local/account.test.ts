@@ -8,6 +8,7 @@ import { Role } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { startSignpost } from '../test/harness/processes.ts';
 import { localAccount } from './account.ts';
 import { accountsOf } from './core.ts';
+import { requestSample, sampleRequestedAt } from './sample/request.ts';
 import { OWNER } from './sign-in-link.ts';
 
 test('the local account is known although its key was rotated or has used up a limit, and its owner has other accounts', async () => {
@@ -24,9 +25,11 @@ test('the local account is known although its key was rotated or has used up a l
   expect(await localAccount(settings, signpost)).toEqual({ id, apiKey });
   await accountsOf(signpost, id).rotateKey({});
   expect(await localAccount(settings, signpost)).toEqual({ id, apiKey: undefined });
-  // As with another Postgres.
+  // As with another Postgres, before the sample data of the former one was complete.
+  await requestSample(dataDir);
   await writeFile(join(dataDir, 'account'), 'acct_01m89y406yeyjahmp1c0d27s10');
-  expect((await localAccount(settings, signpost)).id).not.toBe(id);
+  expect((await localAccount({ dataDir, sample: true }, signpost)).id).not.toBe(id);
+  expect(await sampleRequestedAt(dataDir)).toBeUndefined();
 });
 
 test('stopping does not wait for a core that does not answer', async () => {

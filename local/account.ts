@@ -4,7 +4,7 @@ import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.t
 import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { accountsOf, type LocalCore, localTransport } from './core.ts';
 import { createAccount } from './create-account.ts';
-import { requestSample } from './sample/request.ts';
+import { forgetSample, requestSample } from './sample/request.ts';
 import { readSecret, writeSecret } from './secret-file.ts';
 import type { Settings } from './settings.ts';
 
@@ -33,6 +33,8 @@ export async function localAccount(
     const id = await readSecret(idPath);
     if (id !== undefined && (await exists(core, id))) return { id, apiKey: undefined };
     console.log(`The API key in ${keyPath} is not valid here, so a new account is created.`);
+    // It was requested for another installation.
+    await forgetSample(dataDir);
   }
   // First, so that it is not forgotten if this process dies before it has stored the key.
   if (sample && (await isEmpty(core))) await requestSample(dataDir);

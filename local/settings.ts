@@ -37,7 +37,7 @@ export interface Settings {
   readonly dashboardUrl: string | undefined;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
-  /** Whether the account of a new installation gets sample data. `SAMPLE`, default true. */
+  /** Whether the account of a new installation gets sample data, and what was interrupted of it is completed. `SAMPLE`, default true. */
   readonly sample: boolean;
 }
 

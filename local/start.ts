@@ -63,8 +63,10 @@ async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: I
   });
   stop.throwIfAborted();
   console.log(welcome(settings, account.apiKey));
-  const sample = addSample({ dataDir, account: account.id, env: environments.core, signal }).catch(console.error);
-  running.defer(() => sample);
+  if (settings.sample) {
+    const sample = addSample({ dataDir, account: account.id, env: environments.core, signal }).catch(console.error);
+    running.defer(() => sample);
+  }
 
   /** Starts the dashboard once its pages are built, and waits for its end. */
   const runDashboard = async (port: number): Promise<string> => {

@@ -20,9 +20,9 @@ export async function sampleRequestedAt(dataDir: string): Promise<number | undef
   }
 }
 
-/** Forgets the request. */
+/** Forgets the request, if there is one. */
 export function forgetSample(dataDir: string): Promise<void> {
-  return rm(pathIn(dataDir));
+  return rm(pathIn(dataDir), { force: true });
 }
 
 function pathIn(dataDir: string): string {

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
@@ -122,11 +122,15 @@ describe('the sample data of npm start', () => {
     // Four starts, and 30,000 scans recorded twice.
   }, 180_000);
 
-  test('is not added to an account that began without it', async () => {
+  test('is not added with SAMPLE=false, although it was interrupted, nor to an account that began without it', async () => {
     const place = await isolatedEnvironment();
-    const first = startLocally(place);
-    await first.prints('dashboard link');
+    const request = join(place.DATA_DIR, 'sample');
+    await mkdir(place.DATA_DIR);
+    await writeFile(request, `${Date.now()}\n`);
+    const first = startLocally({ ...place, SAMPLE: 'false' });
+    expect(await first.prints('dashboard link')).not.toContain('Sample data');
     await stopped(first);
+    await rm(request);
     const second = startLocally({ ...place, SAMPLE: 'true' });
     const core = await clientsOf(place, second);
     expect(await second.ready).not.toContain('Sample data');
