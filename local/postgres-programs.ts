@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, readFile, symlink } from 'node:fs/promises';
+import { chown, readFile, stat, symlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
@@ -25,14 +25,18 @@ interface User {
   readonly gid: number;
 }
 
-/** Finds the programs for this machine. `folder` must exist; the user that runs them becomes its owner. */
-export async function findPostgres(folder: string): Promise<PostgresPrograms> {
+/**
+ * Finds the programs for this machine. Root runs them as the owner of `data`, or as the user `postgres` if there is no data
+ * yet: a single `sudo npm start` must not take a user's data away. That user becomes the owner of `folder`, which must
+ * exist.
+ */
+export async function findPostgres(folder: string, data: string): Promise<PostgresPrograms> {
   const paths = await installedPaths();
   await restoreLinks(dirname(dirname(dirname(paths.initdb))));
   if (process.getuid?.() !== 0) {
     return { run: (program, args) => execute([paths[program], ...args]), adopt: async () => undefined };
   }
-  const user = (await findUser('postgres')) ?? (await findUser('nobody'));
+  const user = (await ownerOf(data)) ?? (await findUser('postgres')) ?? (await findUser('nobody'));
   if (user === undefined)
     throw new OperatorError('Postgres does not run as root, and there is no user postgres or nobody.');
   await chown(folder, user.uid, user.gid);
@@ -70,6 +74,14 @@ async function restoreLinks(home: string): Promise<void> {
       if (error.code !== 'EEXIST') throw error;
     });
   }
+}
+
+/** The owner of a folder; undefined if there is none. */
+async function ownerOf(folder: string): Promise<User | undefined> {
+  return stat(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
 }
 
 async function findUser(name: string): Promise<User | undefined> {

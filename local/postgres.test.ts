@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -50,6 +51,17 @@ test('a stopped Postgres starts again with its data and address, despite remains
   const second = await start(folder);
   expect(second.url).toBe(first.url);
   expect(await query(second.url, 'select count(*)::int from kept')).toEqual([0]);
+});
+
+test.runIf(process.getuid?.() === 0)('root runs the Postgres of another user as that user, who keeps it', async () => {
+  const folder = await closedFolder();
+  await (await start(folder)).stop();
+  const user = { uid: 12_345, gid: 12_345 };
+  await promisify(execFile)('chown', ['-R', `${user.uid}:${user.gid}`, dirname(folder)]);
+  const { url } = await start(folder);
+  expect(await query(url, 'select 1')).toEqual([1]);
+  for (const name of ['', 'password', 'data', 'data/postgresql.conf', 'data/postmaster.pid', 'postgres.log'])
+    expect(await stat(join(folder, name)), name).toMatchObject(user);
 });
 
 test('a Postgres left running by a crashed start is reused with its connections', async () => {

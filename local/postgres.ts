@@ -59,8 +59,8 @@ const ATTEMPTS = 3;
  */
 export async function startPostgres({ folder, settings = {} }: PostgresOptions): Promise<LocalPostgres> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const programs = await findPostgres(folder);
   const data = join(folder, 'data');
+  const programs = await findPostgres(folder, data);
   const passwordFile = join(folder, 'password');
   const secret = await readOrCreateSecret(passwordFile);
   await programs.adopt(passwordFile);
