@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { LOOPBACK } from './free-port.ts';
 import { type LocalPostgres, startPostgres } from './postgres.ts';
@@ -14,6 +14,7 @@ import { type LocalPostgres, startPostgres } from './postgres.ts';
 const cleanups: (() => unknown)[] = [];
 
 afterEach(async () => {
+  vi.unstubAllEnvs();
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
@@ -48,6 +49,8 @@ test('a stopped Postgres starts again with its data and address, despite remains
   await first.stop();
   await expect(query(first.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
 
+  // For the shell's own programs; this Postgres has no TLS.
+  vi.stubEnv('PGSSLMODE', 'require');
   const second = await start(folder);
   expect(second.url).toBe(first.url);
   expect(await query(second.url, 'select count(*)::int from kept')).toEqual([0]);

@@ -87,7 +87,8 @@ export async function startPostgresPair(): Promise<PostgresPair> {
     url(at, parameters = {}, role = 'owner') {
       const url = new URL(role === 'owner' ? primary.url : primary.gatewayUrl);
       const tls = { sslmode: 'verify-full', sslrootcert: authority.certFile };
-      return `${url.href.replace(url.host, at)}?${new URLSearchParams({ ...tls, ...parameters })}`;
+      url.search = new URLSearchParams({ ...tls, ...parameters }).toString();
+      return url.href.replace(url.host, at);
     },
     async detachStandby() {
       for (const [server, setting] of [

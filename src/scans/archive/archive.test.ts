@@ -506,7 +506,9 @@ describe('deleting the scans of an account', () => {
     // As of a gateway whose clock is ahead.
     const tomorrow = Math.floor(Date.now() / DAY_MS + 1) * DAY_MS;
     await handle([scanRecord(scanned, { at: tomorrow })]);
-    const behind = await openDatabase(`${url}?options=-c%20timezone%3DX24`, 2, entities);
+    const urlBehind = new URL(url);
+    urlBehind.searchParams.set('options', '-c timezone=X24');
+    const behind = await openDatabase(urlBehind.href, 2, entities);
     await deleteAccountScans(behind.pool, folder, scanned.accountId).finally(() => behind.close());
     const { rows } = await database.pool.query('select from scan_visitors where code_id = $1', [scanned.codeId]);
     expect(rows).toEqual([]);
