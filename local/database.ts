@@ -29,8 +29,9 @@ async function expectReachable(url: string): Promise<void> {
     await client.connect();
     await client.end();
   } catch (error) {
-    const { code = 'no answer in time' } = error as { code?: string };
-    const sentence = postgresProblem(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${code}.`;
+    const { message } = error as Error;
+    const sentence =
+      postgresProblem(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${message.replace(/\.?$/, '.')}`;
     throw new OperatorError(sentence, { cause: error });
   }
 }

@@ -12,6 +12,9 @@ const OTHER_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
 /** pg's message when `sslmode` asks for TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
+/** pg's messages when Postgres asks for a password and there is none, or an empty one. */
+const NO_PASSWORD = /client password must be a (non-empty )?string/;
+
 /** A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors. */
 export function postgresProblem(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -23,6 +26,7 @@ export function postgresProblem(error: unknown): string | undefined {
   if (code === NO_RIGHT)
     return `The role in DATABASE_URL lacks a privilege: ${message.split(' - ').at(-1)}. Cores need the owner of the database.`;
   if (message === NO_TLS) return 'Postgres offers no TLS, which sslmode in DATABASE_URL asks for.';
+  if (NO_PASSWORD.test(message)) return 'Postgres needs a password, and DATABASE_URL has none.';
   if (CERTIFICATE.test(code)) {
     const advice = code === OTHER_NAME ? '' : ' sslrootcert in DATABASE_URL must name its CA.';
     return `The certificate of Postgres is not accepted: ${message.replace(/\.?$/, '.')}${advice}`;

@@ -64,6 +64,16 @@ test.skipIf(inject('gatewayUrl') === null)('a role without rights is a sentence'
   );
 });
 
+test('a missing password is a sentence', async () => {
+  const url = new URL(inject('templateUrl'));
+  url.password = '';
+  const client = new pg.Client(url.href);
+  const failure: unknown = await client.connect().catch((error: unknown) => error);
+  // Postgres would wait for the password for a minute, and drop no database meanwhile.
+  await client.end();
+  expect(refusalOf(failure)).toBe('Postgres needs a password, and DATABASE_URL has none.');
+});
+
 test('the address of a socket needs no host', async () => {
   const failure = await failureOf('postgres://somebody@/signpost?host=/nowhere');
   expect(postgresProblem(failure)).toBe('Postgres is unavailable: connect ENOENT /nowhere/.s.PGSQL.5432');
