@@ -1,5 +1,6 @@
 import { connectCore } from '../cli/core.ts';
-import { configured } from '../common/runtime/read-configured-file.ts';
+import { readVariables } from '../common/runtime/variables.ts';
+import { GATEWAY_VARIABLES } from '../gateway/config.ts';
 import { session } from '../local/session.ts';
 import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
@@ -8,6 +9,10 @@ import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
  * Reads the variables of the command line (`CORE_HOST`, `SERVICE_TOKEN`) and `PUBLIC_URL`. This is the only program in a
  * container that prints a secret, and it does so on standard output.
  */
+const { PUBLIC_URL: url = 'http://localhost:8080' } = readVariables(
+  { PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL },
+  process.env,
+);
 const { accounts } = await connectCore(process.env);
 const { total } = await accounts.listAccounts({ limit: 1 });
 if (total > 0n) {
@@ -16,7 +21,6 @@ if (total > 0n) {
   );
 } else {
   const { apiKey } = await accounts.createAccount({ name: 'First account', plan: Plan.BUSINESS });
-  const url = configured(process.env, 'PUBLIC_URL') ?? 'http://localhost:8080';
   console.log(`
 Signpost is running.
 

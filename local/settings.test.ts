@@ -44,6 +44,16 @@ test.each([
   expect(() => readSettings({ METRICS_PORT })).toThrow(new OperatorError(sentence));
 });
 
+test('two equal ports are an error, except that of a dashboard that is not started', () => {
+  expect(() => readSettings({ PORT: '8090' })).toThrow(
+    new OperatorError('PORT and DASHBOARD_PORT must differ: both are 8090.'),
+  );
+  expect(() => readSettings({ CORE_PORT: '9000', GRPC_PORT: '9000' })).toThrow(
+    new OperatorError('CORE_PORT and GRPC_PORT must differ: both are 9000.'),
+  );
+  expect(() => readSettings({ PORT: '8090', DASHBOARD: 'false' })).not.toThrow();
+});
+
 test('METRICS_PORT may be beside the other ports', () => {
   for (const METRICS_PORT of ['8086', '8091', '65532', '']) expect(() => readSettings({ METRICS_PORT })).not.toThrow();
   expect(() => readSettings({ METRICS_PORT: '8087', DASHBOARD: 'false' })).not.toThrow();

@@ -37,7 +37,7 @@ export interface Settings {
   readonly dashboardUrl: string | undefined;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
-  /** Whether the account of a new installation gets sample data, and what was interrupted of it is completed. `SAMPLE`, default true. */
+  /** Whether the account of a new installation gets sample data, also the rest after an interruption. `SAMPLE`, default true. */
   readonly sample: boolean;
 }
 
@@ -95,12 +95,16 @@ function firstMetricsPort(type: VariableType<number | undefined>): VariableType<
   return restricted(type, (value) => value === undefined || (value > 0 && value <= last), name);
 }
 
-/** A process whose port for metrics is that of another one could not start. */
+/** A process whose port is that of another one could not start. */
 function expectOtherPorts(values: ReturnType<typeof readVariables<typeof VARIABLES>>): void {
   const { METRICS_PORT: first, PORT, CORE_PORT, GRPC_PORT, DASHBOARD, DASHBOARD_PORT } = values;
+  const ports = Object.entries({ PORT, CORE_PORT, GRPC_PORT, ...(DASHBOARD && { DASHBOARD_PORT }) });
+  for (const [index, [name, port]] of ports.entries()) {
+    const [same] = ports.slice(0, index).find(([, other]) => other === port) ?? [];
+    if (same !== undefined) throw new OperatorError(`${same} and ${name} must differ: both are ${port}.`);
+  }
   if (first === undefined) return;
-  const others = { PORT, CORE_PORT, GRPC_PORT, ...(DASHBOARD && { DASHBOARD_PORT }) };
-  for (const [name, port] of Object.entries(others)) {
+  for (const [name, port] of ports) {
     if (port >= first && port < first + METRICS_PORTS)
       throw new OperatorError(
         `METRICS_PORT ${first} and the ${METRICS_PORTS - 1} ports after it are used, among them ${name} ${port}.`,

@@ -12,3 +12,9 @@ test('every printed address is one that the program listens on', async () => {
     'The dashboard listens on 192.0.2.1:8090, where it requires https: put a proxy before it, and set DASHBOARD_URL to its address.\n',
   );
 });
+
+test('the printed command calls this core, without the certificates of another one', async () => {
+  const given = { CORE_HOST: 'core.example', CORE_CA: 'ca.pem', CORE_KEY: '' };
+  const text = await signInText(readSettings({}), { corePort: 8081, serviceToken: 'x' }, undefined, given);
+  expect(text).toContain('\n  CORE_HOST=127.0.0.1 CORE_CA= npm run signpost -- dashboard link ');
+});

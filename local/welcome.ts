@@ -38,6 +38,7 @@ export async function signInText(
     dataDir !== resolve('.signpost') && `DATA_DIR=${quoted(relative(process.cwd(), dataDir) || '.')} `,
     // In the same shell it would get the token.
     given.CORE_HOST && `CORE_HOST=${LOOPBACK} `,
+    ...['CORE_CA', 'CORE_CERT', 'CORE_KEY'].map((name) => given[name] && `${name}= `),
     core.corePort !== 8081 && `CORE_PORT=${core.corePort} `,
     url.href !== 'http://localhost:8090/' && `DASHBOARD_URL=${url.origin} `,
   ];

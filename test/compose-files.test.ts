@@ -1,14 +1,17 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { expect, onTestFinished, test } from 'vitest';
 import { readVariables } from '../common/runtime/variables.ts';
 import { DASHBOARD_VARIABLES } from '../dashboard/server/config.ts';
 import { GATEWAY_VARIABLES } from '../gateway/config.ts';
+import { AccountsService } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CORE_VARIABLES } from '../src/config.ts';
 
 /** What the compose files and the described variables say of each other; test/containers runs the files. */
@@ -122,4 +125,25 @@ test('deploy/make-env.sh writes new secrets that programs accept, and replaces n
   for (const password of Object.keys(secrets).filter((name) => name.endsWith('PASSWORD'))) {
     expect(secrets[password]).toMatch(/^[0-9a-f]{64}$/);
   }
+});
+
+test('the addresses that the first account is printed with have no double slash', async () => {
+  const core = createServer(
+    connectNodeAdapter({
+      routes: ({ service }) =>
+        service(AccountsService, { listAccounts: () => ({}), createAccount: () => ({ apiKey: 'sk_live_1' }) }),
+    }),
+  );
+  await once(core.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void core.close());
+  const { port } = core.address() as AddressInfo;
+  const env = {
+    PATH: process.env.PATH,
+    CORE_PORT: String(port),
+    SERVICE_TOKEN: 'x',
+    PUBLIC_URL: 'http://sign.example/',
+  };
+  const { stdout } = await promisify(execFile)(process.execPath, ['deploy/first-account.ts'], { env });
+  expect(stdout).toContain('http://sign.example/docs\n');
+  expect(stdout).toContain('http://sign.example/api/v1/qr-codes');
 });
