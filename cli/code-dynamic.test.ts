@@ -90,6 +90,13 @@ test('an empty value, as of an unset variable in a script, is invalid usage and 
     expect(await run('update', '--id', made.id, option, '')).toEqual(empty);
     expect(await run('create', '--target-url', 'https://example.com', option, '')).toEqual(empty);
   }
+  // Without quotation marks.
+  expect(await run('update', '--id', made.id, '--name', '--no-folder')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: "error: option '--name <name>' needs a value, and --no-folder is an option\n(add --help for usage)\n",
+  });
+  expect(await run('update', '--id', made.id, '--tag', '--help')).toMatchObject({ code: 2, stdout: '' });
   expect(await json('show', '--id', made.id)).toMatchObject({ name: 'Table 4', folder: made.folder, tags: ['summer'] });
   expect((await json<CodeJson[]>('list')).map(({ id }) => id)).toEqual([made.id]);
 });
@@ -118,6 +125,11 @@ test.runIf(process.platform === 'linux')(
 
 test('pause, resume, delete and restore', async () => {
   const made = await create('--name', 'Table 4');
+  expect(await run('delete', '--id', 'qr_1', '--id', made.id, '--yes')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: "error: option '--id <id>' cannot be given twice\n(add --help for usage)\n",
+  });
   expect(await json('pause', '--id', made.id)).toMatchObject({ id: made.id, paused: true });
   await expect.poll(() => scan(made)).toBe(200);
   expect(await json('resume', '--id', made.id)).toMatchObject({ id: made.id, paused: false });

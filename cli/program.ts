@@ -120,7 +120,8 @@ export async function createProgram(word?: string): Promise<Command> {
   for (const group of program.commands)
     for (const command of group.commands) {
       rejectContradictions(command.option('--json', 'print JSON'));
-      rejectEmptyValues(command);
+      rejectRepetitions(command);
+      rejectLostValues(command);
       const required = command.options.filter(({ mandatory }) => mandatory).map(({ flags }) => flags);
       command.usage([...required, '[options]'].join(' '));
     }
@@ -141,15 +142,41 @@ function rejectContradictions(command: Command): void {
   }
 }
 
+/** Options that may be given several times, beside the variadic ones: their parsers keep the former values. */
+const REPEATABLE = ['--link', '--events', '--days'];
+
+/** Rejects `--id qr_1 --id qr_2`: commander would take the last one without a word. */
+function rejectRepetitions(command: Command): void {
+  for (const option of command.options) {
+    if (!option.required || option.variadic || REPEATABLE.includes(option.long ?? '')) continue;
+    let given = 0;
+    command.on(`option:${option.name()}`, () => {
+      given += 1;
+      if (given === 2) command.error(`error: option '${option.flags}' cannot be given twice`);
+    });
+  }
+}
+
 /** Options whose value may be empty: a text that may have been written, and details of a scan. */
 const MAY_BE_EMPTY = ['--text', '--note', '--query', '--visitor'];
 
-/** Rejects `--folder "$FOLDER"` without that variable: it must neither remove something nor count as absent. */
-function rejectEmptyValues(command: Command): void {
-  for (const option of command.options.filter(({ long }) => !MAY_BE_EMPTY.includes(long ?? '')))
+/**
+ * Rejects `--folder "$FOLDER"` without that variable, which must neither remove something nor count as absent, and without
+ * the quotation marks, by which the next option becomes the value.
+ */
+function rejectLostValues(command: Command): void {
+  const isOption = (value: unknown) =>
+    command
+      .createHelp()
+      .visibleOptions(command)
+      .some(({ long, short }) => value === long || value === short);
+  for (const option of command.options.filter(({ required }) => required)) {
+    const mayBeEmpty = MAY_BE_EMPTY.includes(option.long ?? '');
     command.on(`option:${option.name()}`, (value: unknown) => {
-      if (value === '') command.error(`error: option '${option.flags}' must not be empty`);
+      if (value === '' && !mayBeEmpty) command.error(`error: option '${option.flags}' must not be empty`);
+      if (isOption(value)) command.error(`error: option '${option.flags}' needs a value, and ${value} is an option`);
     });
+  }
 }
 
 /** Executes a command line, the arguments of a process; sets the process's exit code. */
