@@ -166,3 +166,28 @@ test('a completed change of targets whose rows can’t be read is said to be com
       'There is no such change. The change is completed: target changes --id change_1 --status failed shows the rows that failed.\n',
   });
 });
+
+test('an error about a rule that a policy already had names the rule, and no option for the new one', async () => {
+  const rules = ['a', 'b'].map((path) => ({
+    when: { languages: ['de'] },
+    outcome: { kind: { case: 'targetUrl' as const, value: `https://example.com/${path}` } },
+  }));
+  let rejected = 0;
+  const core = serving((router) =>
+    router.service(TargetsService, {
+      getTarget: () => ({ target: { version: 1, policy: { rules } } }),
+      setTarget: () => {
+        throw failure('INVALID_FIELD', `policy.rules[${rejected}].outcome.target_url: must not be a scan URL.`);
+      },
+    }),
+  );
+  const sentenceFor = async (index: number, ...args: string[]) => {
+    rejected = index;
+    return (await runWith(core, 'target', ...args, '--account', 'acct_1', '--id', 'qr_1')).stderr;
+  };
+  const schedule = ['schedule', '--target-url', 'https://example.com/c', '--from', '2027-01-04'];
+  expect(await sentenceFor(0, ...schedule)).toBe('--target-url: must not be a scan URL.\n');
+  expect(await sentenceFor(1, ...schedule)).toBe('policy.rules[1].then.target_url: must not be a scan URL.\n');
+  const split = ['split', '--variant', 'a=1=https://example.com/a', 'b=1=https://example.com/b'];
+  expect(await sentenceFor(1, ...split)).toBe('policy.rules[1].then.target_url: must not be a scan URL.\n');
+});

@@ -52,7 +52,7 @@ export function withOptionName(command: Command, sentence: string): string {
 }
 
 /** The path of a field in the file of a policy: `rules[0].then.split[1].target_url: `; empty for the policy as a whole. */
-function policyPath(field: string): string {
+export function policyPath(field: string): string {
   const path = field
     .replace(/^policy\.?/, '')
     .replace(/(?<=^rules\[\d+\])\.outcome/, '.then')

@@ -228,3 +228,38 @@ test('Ctrl-C while a change is watched says that it goes on', async () => {
   expect(await once(change, 'close')).toEqual([130, null]);
   expect(stderr).toBe('The change goes on: target changes --id change_1 shows it.\n');
 });
+
+test.runIf(process.platform === 'linux')(
+  'until the core has accepted a change, a terminal shows how long that takes, and Ctrl-C says that it may go on',
+  async () => {
+    const core = createServer(
+      connectNodeAdapter({
+        routes: ({ service }) =>
+          service(TargetsService, {
+            async changeTargets(_, { signal }) {
+              await once(signal, 'abort');
+              return {};
+            },
+          }),
+      }),
+    );
+    await once(core.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void core.close());
+    const { port } = core.address() as AddressInfo;
+    const args = ofAccount(['change', '--file', await csv('id,target_url', 'qr_1,x')]);
+    const env = { ...process.env, CORE_PORT: String(port), SERVICE_TOKEN: 'x', TERM: 'xterm-256color' };
+    // A terminal, by util-linux.
+    const terminal = spawn('script', ['-qec', `'${process.execPath}' cli/main.ts ${args.join(' ')}`, '/dev/null'], {
+      env,
+    });
+    let output = '';
+    terminal.stdout.on('data', (text) => {
+      if (!output.includes('Changing targets') && `${output}${text}`.includes('Changing targets'))
+        terminal.stdin.write('\x03');
+      output += text;
+    });
+    expect(await once(terminal, 'close')).toEqual([130, null]);
+    expect(output).toMatch(/Changing targets … \d s/);
+    expect(output).toContain('\nThe change may go on: target changes lists it then.\r\n');
+  },
+);

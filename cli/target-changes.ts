@@ -7,6 +7,7 @@ import { MAX_ROWS_BYTES } from '../common/contract/limits.ts';
 import { requiredField } from '../common/contract/required-field.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import {
+  type ChangeTargetsRequest,
   ChangeTargetsRequestSchema,
   type TargetChange,
   type TargetChangeRow,
@@ -72,8 +73,7 @@ export function targetChangeCommands(target: Command): void {
         );
       }
       const { targets } = await connectCore(process.env, account);
-      const sent = requiredField((await targets.changeTargets(request)).change, 'change');
-      const completed = await watched(targets, sent, json());
+      const completed = await completedChange(targets, request, json());
       const everything = { status: FAILED, limit: Number.POSITIVE_INFINITY };
       const failed = await rowsOf(targets, completed.id, everything, json()).catch((error) => {
         const shows = `target changes --id ${completed.id} --status failed shows the rows that failed.`;
@@ -109,9 +109,14 @@ export function targetChangeCommands(target: Command): void {
     });
 }
 
-/** Waits until a change is completed; returns it. */
-async function watched(targets: CoreClients['targets'], sent: TargetChange, json: boolean): Promise<TargetChange> {
-  const goesOn = `The change goes on: target changes --id ${sent.id} shows it.`;
+/** Sends a change and waits until it is completed; returns it. */
+async function completedChange(
+  targets: CoreClients['targets'],
+  request: ChangeTargetsRequest,
+  json: boolean,
+): Promise<TargetChange> {
+  // The core answers once all rows are processed, or after `BATCH_WINDOW_MS`.
+  let goesOn = 'The change may go on: target changes lists it then.';
   const unwatched = (problem: string, cause?: unknown) => new OperatorError(`${problem} ${goesOn}`, { cause });
   // Ctrl-C ends the watching alone. On a terminal, the progress is on the line.
   const interrupted = () => {
@@ -120,8 +125,10 @@ async function watched(targets: CoreClients['targets'], sent: TargetChange, json
   };
   process.once('SIGINT', interrupted);
   return withProgress({ json, what: 'Changing targets' }, async (update) => {
+    const { id } = requiredField((await targets.changeTargets(request)).change, 'change');
+    goesOn = `The change goes on: target changes --id ${id} shows it.`;
     try {
-      for await (const { change } of targets.watchTargetChange({ id: sent.id })) {
+      for await (const { change } of targets.watchTargetChange({ id })) {
         const { status, counts: { total, pending } = { total: 0, pending: 0 } } = requiredField(change, 'change');
         update(total - pending, total);
         if (status === TargetChangeStatus.COMPLETED) return requiredField(change, 'change');

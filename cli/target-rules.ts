@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { ConnectError } from '@connectrpc/connect';
 import { type Command, InvalidArgumentError } from 'commander';
 import { requiredField } from '../common/contract/required-field.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
@@ -12,6 +13,7 @@ import {
   RuleSchema,
 } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { connectCore, UsageError } from './core.ts';
+import { policyPath } from './option-names.ts';
 import { example, ofAccount, splitList, time } from './options.ts';
 import { jsonOption } from './output.ts';
 import { printChanged } from './target-output.ts';
@@ -68,7 +70,7 @@ export function targetRuleCommands(target: Command): void {
       when,
       outcome: { kind: { case: 'targetUrl', value: options.targetUrl } },
     });
-    await changeRules(options, json(), (rules) => [rule, ...rules]);
+    await addRule(rule, options, json(), (rules) => [rule, ...rules]);
   });
 
   const split = adding('split')
@@ -82,7 +84,7 @@ export function targetRuleCommands(target: Command): void {
       name: options.name ?? '',
       outcome: { kind: { case: 'split', value: { variants: options.variant } } },
     });
-    await changeRules(options, json(), (rules) => {
+    await addRule(rule, options, json(), (rules) => {
       const conditional = isGeneralSplit(rules.at(-1)) ? rules.slice(0, -1) : rules;
       const general = conditional.findIndex((each) => isUnconditional(each.when)) + 1;
       if (general > 0) {
@@ -93,8 +95,9 @@ export function targetRuleCommands(target: Command): void {
   });
 }
 
-/** Sets the target with other rules, unless somebody else changes it meanwhile, and prints it. */
-async function changeRules(
+/** Sets the target with a further rule, unless somebody else changes it meanwhile, and prints it. */
+async function addRule(
+  rule: Rule,
   { account, id, note = '' }: RuleOptions,
   json: boolean,
   change: (rules: readonly Rule[]) => Rule[],
@@ -102,7 +105,19 @@ async function changeRules(
   const { targets } = await connectCore(process.env, account);
   const { version, policy = create(PolicySchema) } = requiredField((await targets.getTarget({ id })).target, 'target');
   const changed: Policy = { ...policy, rules: change(policy.rules) };
-  printChanged(json, (await targets.setTarget({ id, policy: changed, note, expectedVersion: version })).target);
+  const setting = targets.setTarget({ id, policy: changed, note, expectedVersion: version });
+  const { target } = await setting.catch((error) => {
+    throw aboutOtherRule(error, changed.rules.indexOf(rule)) ?? error;
+  });
+  printChanged(json, target);
+}
+
+/** An error about a rule that the policy already had, which no option of the command sets; undefined for other errors. */
+function aboutOtherRule(error: unknown, added: number): OperatorError | undefined {
+  if (!(error instanceof ConnectError)) return undefined;
+  const [, field = '', index, description] = /^(policy\.rules\[(\d+)\][\w.[\]]*): (.+)$/s.exec(error.rawMessage) ?? [];
+  if (index === undefined || Number(index) === added) return undefined;
+  return new OperatorError(`policy.${policyPath(field)}${description}`, { cause: error });
 }
 
 function timesOf({
