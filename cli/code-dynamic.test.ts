@@ -116,6 +116,9 @@ test.runIf(process.platform === 'linux')(
     });
     await once(terminal, 'close');
     expect(output).toContain(`Table ]0;4 Nothing was deleted. (${made.id}) will be deleted`);
+    // Nobody would see the question.
+    const unseen = spawn('script', ['-qec', `${command} 2>/dev/null`, '/dev/null'], { env });
+    expect(await once(unseen, 'close')).toEqual([2, null]);
     const { stderr } = await run('delete', '--id', made.id);
     expect(stderr).toContain(`Table ]0;4 Nothing was deleted. (${made.id}) will be deleted`);
     const { stdout } = await run('delete', '--id', made.id, '--yes');

@@ -25,6 +25,7 @@ interface DisplayRecord {
   readonly state: string;
   readonly txt_name: string;
   readonly txt_value: string;
+  readonly problem: string | null;
 }
 
 const json = <Value = DisplayRecord>(...args: string[]) => cli.json<Value>('domain', ...args, '--account', account);
@@ -38,16 +39,26 @@ test('a domain is added, verified by id or hostname, listed and removed', async 
     state: 'pending',
     txt_name: '_signpost.xn--bcker-gra.example',
     txt_value: expect.stringMatching(/^signpost-verify=/),
+    problem: null,
   });
-  expect(await unfulfilled('verify', '--id', added.id)).toEqual(added);
+  const problem = expect.stringContaining('There is no TXT record');
+  expect(await unfulfilled('verify', '--id', added.id)).toEqual({ ...added, problem });
+  expect(await json('list')).toEqual([{ ...added, problem }]);
   dns.set(added.txt_name, 'TXT', added.txt_value);
-  expect(await json('verify', '--id', added.id)).toEqual({ ...added, state: 'verified' });
+  expect(await json('verify', '--id', added.id)).toEqual({
+    ...added,
+    state: 'verified',
+    problem: expect.stringContaining('CNAME'),
+  });
   dns.set(added.hostname, 'CNAME', 'sign.example');
   const live = { ...added, state: 'live' };
   expect(await json('verify', '--hostname', 'BÄCKER.example.')).toEqual(live);
   expect(await json('list')).toEqual([live]);
   dns.set(added.hostname, 'CNAME', 'elsewhere.example');
-  expect(await unfulfilled('verify', '--hostname', added.hostname)).toEqual({ ...added, state: 'failing' });
+  expect(await unfulfilled('verify', '--hostname', added.hostname)).toMatchObject({
+    state: 'failing',
+    problem: expect.stringContaining('CNAME for sign.example'),
+  });
   expect(await json('remove', '--hostname', 'bäcker.example', '--yes')).toMatchObject({ id: added.id });
   expect(await json('list')).toEqual([]);
 });

@@ -26,7 +26,11 @@ export function domainCommands(domain: Command): void {
     .action(async ({ account, hostname }: { account: string; hostname: string }) => {
       const { domains } = await connectCore(process.env, account);
       const added = requiredField((await domains.addDomain({ hostname })).domain, 'domain');
-      print(json(), shown(added), () => `${fields(shown(added))}\n\nSet this TXT record; domain verify looks for it.`);
+      print(
+        json(),
+        domainJson(added),
+        () => `${fields(shown(added))}\n\nSet this TXT record; domain verify looks for it.`,
+      );
     });
 
   oneOf(domain.command('verify'))
@@ -38,7 +42,7 @@ export function domainCommands(domain: Command): void {
       if (verified.state === DomainState.PENDING || verified.state === DomainState.FAILING) exitUnfulfilled();
       print(
         json(),
-        shown(verified),
+        domainJson(verified),
         () => `${fields(shown(verified))}\n\n${verified.problem || 'Nothing is missing.'}`,
       );
     });
@@ -48,7 +52,7 @@ export function domainCommands(domain: Command): void {
     .action(async ({ account }: { account: string }) => {
       const { domains } = await connectCore(process.env, account);
       const listed = (await domains.listDomains({})).domains;
-      print(json(), listed.map(shown), () => table(listed.map((each) => ({ ...shown(each), problem: each.problem }))));
+      print(json(), listed.map(domainJson), () => table(listed.map(domainJson)));
     });
 
   destructive(oneOf(domain.command('remove')))
@@ -58,7 +62,7 @@ export function domainCommands(domain: Command): void {
       const { id, hostname } = await domainOf(domains, which);
       await expectConfirmed(which, `${hostname} will be removed; no more codes can then be printed on it.`);
       const removed = requiredField((await domains.removeDomain({ id })).domain, 'domain');
-      print(json(), shown(removed), () => `${removed.hostname} was removed.`);
+      print(json(), domainJson(removed), () => `${removed.hostname} was removed.`);
     });
 }
 
@@ -76,6 +80,11 @@ async function domainOf(domains: CoreClients['domains'], { id, hostname }: Which
   if (found) return found;
   const named = id === undefined ? `--hostname: ${hostname}` : `--id: ${id}`;
   throw new OperatorError(`${named} is not a domain of this account; domain list shows its domains.`);
+}
+
+/** A domain and what it lacks. */
+function domainJson(domain: Domain): DisplayRecord {
+  return { ...shown(domain), problem: domain.problem || null };
 }
 
 /** Source: docs/contract.md, "Command line". */

@@ -151,6 +151,9 @@ test('invalid usage exits with 2 and says what is needed', async () => {
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain('free, business, scale, enterprise');
   expect((await run(['account', 'create'])).code).toBe(2);
+  const unread = spawn(process.execPath, ['cli/main.ts', 'account', 'create'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  unread.stderr.destroy();
+  expect(await once(unread, 'close')).toEqual([2, null]);
 });
 
 test('a call that the core rejects exits with 1 and its sentence', async () => {

@@ -71,13 +71,14 @@ export function destructive(command: Command): Command {
 
 /**
  * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script that
- * pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen, which may
- * contain names given by customers.
+ * pipes something into the command has confirmed nothing, and a person whose standard error goes elsewhere sees no
+ * question. `consequence`: a sentence about what would happen, which may contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
   if (yes) return;
   const sentence = onOneLine(consequence);
-  if (!process.stdin.isTTY) throw new UsageError(`${sentence} Add --yes to confirm, as there is no terminal to ask.`);
+  if (!process.stdin.isTTY || !process.stderr.isTTY)
+    throw new UsageError(`${sentence} Add --yes to confirm, as there is no terminal to ask.`);
   if (!/^y(es)?$/i.test((await ask(`${sentence} Continue? [y/N] `)).trim()))
     throw new UsageError('Nothing was changed.');
 }

@@ -4,7 +4,7 @@ import type { PolicyJson } from '../common/targets/policy-json.ts';
 import { policyToJson } from '../common/targets/policy-to-json.ts';
 import { Page, type Policy } from '../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { PreviewTargetResponse, Target } from '../proto/gen/signpost/targets/v1/targets_pb.ts';
-import { type DisplayRecord, fields, fittedTable, print, table } from './output.ts';
+import { type DisplayRecord, fields, fittedTable, onOneLine, print, table } from './output.ts';
 import { age, dateAndTime } from './times.ts';
 
 /** Prints the target that a command has set. */
@@ -90,7 +90,7 @@ function rulesOf({ policy, targetUrl }: Target): string {
   ];
   return [
     ...(rules.length === 0 ? [] : ['', '', table([...rows, otherwise])]),
-    ...(added.length === 0 ? [] : [rules.length === 0 ? '\n' : '', `Adds ${added.join(', ')}`]),
+    ...(added.length === 0 ? [] : [rules.length === 0 ? '\n' : '', `Adds ${added.map(onOneLine).join(', ')}`]),
   ].join('\n');
 }
 

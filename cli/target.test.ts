@@ -205,6 +205,8 @@ test('people are shown tables', async () => {
   expect(head).toMatch(/^version +since +author +note +target$/);
   expect(latest).toMatch(/^2 +now +.+ +– +\(2 rules\) https:\/\/example\.com\/menu$/);
   expect((await run('preview', '--language', 'de', '--at', '2027-01-01')).stdout).toMatch(/^rule +1 \(German\)$/m);
+  const forged = await run('set', '--policy', await file({ parameters: { utm_source: 'print\nAdds nothing' } }));
+  expect(forged.stdout).toMatch(/\n\nAdds utm_source=print Adds nothing\n$/);
 });
 
 test('an empty --policy, as of an unset variable in a script, is invalid usage and removes no policy', async () => {
