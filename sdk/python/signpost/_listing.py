@@ -14,7 +14,7 @@ class Page(Generic[Item]):
     """A page of a list."""
 
     items: list[Item]
-    #: All items that match; on pages after the first, which are read by cursor, from this page onwards.
+    #: All items that match; of codes, whose pages after the first are read by cursor, from this page onwards.
     total: int
     #: The page size used.
     limit: int

@@ -1,7 +1,7 @@
 /** A page of a list. */
 export interface Page<Item> {
   readonly items: Item[];
-  /** All items that match; on pages after the first, which are read by cursor, from this page onwards. */
+  /** All items that match; of codes, whose pages after the first are read by cursor, from this page onwards. */
   readonly total: number;
   /** The page size used. */
   readonly limit: number;
