@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { answerClientErrors } from '../common/runtime/client-errors.ts';
-import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
-import { watchResponse } from '../common/runtime/unread-responses.ts';
+import { answerClientErrors } from '../common/http/client-errors.ts';
+import { KEEP_ALIVE_MS } from '../common/http/http-limits.ts';
+import { watchResponse } from '../common/http/unread-responses.ts';
 import { answerAlive } from './health.ts';
 import type { AdmitRequest } from './http/address-limits.ts';
 import type { ErrorBody } from './http/error-body.ts';

@@ -6,7 +6,6 @@ import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-err
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
-import { onTicks } from '../common/runtime/ticks.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -23,6 +22,7 @@ import { bindPort } from './process/port.ts';
 import { killOrphanedProcesses } from './process/process-lock.ts';
 import { programStarter } from './process/start-program.ts';
 import { type SupervisedProcess, superviseProcess } from './process/supervised-process.ts';
+import { onTicks } from './process/ticks.ts';
 import { superviseWorkers, type Workers } from './process/workers.ts';
 import { repairRouteTable } from './redirect/routes/repair.ts';
 import { openOrphanedSpools } from './redirect/spool/orphaned-spools.ts';

@@ -1,10 +1,10 @@
 import { metrics, type ObservableResult } from '@opentelemetry/api';
 import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
-import { machineMs } from '../common/runtime/machine-ms.ts';
 import { durations } from '../common/telemetry/durations.ts';
 import { plainHistogram } from '../common/telemetry/plain-histogram.ts';
 import type { Telemetry } from '../common/telemetry/start.ts';
 import type { MetricsCollector } from './process/collect-metrics.ts';
+import { machineMs } from './process/machine-ms.ts';
 import type { MeasureScan, ScanResult } from './redirect/answer/scan-handler.ts';
 import type { FollowerStatus } from './redirect/routes/follow-routes.ts';
 import type { Shipper } from './redirect/spool/ship-scans.ts';

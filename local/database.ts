@@ -31,7 +31,8 @@ async function expectReachable(url: string): Promise<void> {
   } catch (error) {
     const { message } = error as Error;
     const sentence =
-      postgresProblem(error) ?? `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${message.replace(/\.?$/, '.')}`;
+      postgresProblem(error) ??
+      `Postgres at ${hostsOf(url)} (DATABASE_URL) can't be used: ${message.replace(/\.?$/, '.')}`;
     throw new OperatorError(sentence, { cause: error });
   }
 }

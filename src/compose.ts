@@ -1,7 +1,6 @@
 /** Puts the modules together: passes each what it needs from the others. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { cursors } from '../common/contract/cursors.ts';
 import { nameInRouteKey } from '../common/contract/route.ts';
 import type { Log } from '../common/log/log.ts';
 import { AdmissionService } from '../proto/gen/signpost/access/v1/admission_pb.ts';
@@ -26,6 +25,7 @@ import { analyticsService } from './analytics/service.ts';
 import { advance, BATCH_TASK } from './batches/advance.ts';
 import { deleteAccountBatches } from './batches/delete-account-batches.ts';
 import { batchesService } from './batches/service.ts';
+import { cursors } from './calls/cursors.ts';
 import { deleteAccountCodes, eraseAccountCodes } from './codes/delete/delete-account-codes.ts';
 import { platformHosts } from './codes/fields/platform-hosts.ts';
 import { republishCodes, republishRoutesOf } from './codes/republish.ts';

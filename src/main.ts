@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { openLog } from '../common/log/open.ts';
-import { listen } from '../common/postgres/notifications.ts';
 import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { logConsole } from '../common/runtime/log-console.ts';
@@ -18,6 +17,7 @@ import { accountCleanupFor } from './compose.ts';
 import { CORE_VARIABLES, type CoreConfig } from './config.ts';
 import { postgresNow } from './db/clock.ts';
 import { openDatabase } from './db/database.ts';
+import { listen } from './db/notifications.ts';
 import { expectOwnSessions } from './db/pooled-sessions.ts';
 import { repeatWhileSlow } from './db/repeat-while-slow.ts';
 import { entities } from './entities.ts';

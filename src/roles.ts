@@ -2,7 +2,6 @@
 import type { Logger } from 'pino';
 import type { Log } from '../common/log/log.ts';
 import { TOPICS } from '../common/log/topics.ts';
-import type { Notifications } from '../common/postgres/notifications.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 import { periodically } from '../common/runtime/periodically.ts';
 import { deleteExpiredKeys } from './access/idempotency/key-records.ts';
@@ -14,6 +13,7 @@ import { startRelabelledAnnouncements } from './codes/update/relabelled-codes.ts
 import { archiveOptions, backgroundTasks, platformOf, republishAllRoutes, services } from './compose.ts';
 import type { CoreConfig } from './config.ts';
 import type { Database } from './db/database.ts';
+import type { Notifications } from './db/notifications.ts';
 import { startChecks } from './domains/checks.ts';
 import { type Relay, startRelayWithTopics } from './events/relay.ts';
 import { startTopicUpkeep } from './events/topic-upkeep.ts';

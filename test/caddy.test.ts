@@ -5,7 +5,7 @@ import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { KEEP_ALIVE_MS } from '../common/runtime/http-limits.ts';
+import { KEEP_ALIVE_MS } from '../common/http/http-limits.ts';
 import { freePort, LOOPBACK } from '../local/free-port.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from './contract/internal.ts';

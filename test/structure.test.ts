@@ -11,7 +11,7 @@ const OF_ITS_OWN = {
   db: [],
   calls: [],
   access: ['db', 'calls'],
-  events: ['db'],
+  events: ['db', 'calls'],
   jobs: ['db', 'calls'],
   rpc: ['access', 'calls'],
 };

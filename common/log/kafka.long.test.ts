@@ -4,7 +4,7 @@ import kafkajs from 'kafkajs';
 import { pino } from 'pino';
 import { afterAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { startKafka } from '../../test/harness/kafka.ts';
-import { HOUR_MS } from '../contract/durations.ts';
+import { HOUR_MS } from '../runtime/durations.ts';
 import { openKafkaLog } from './kafka.ts';
 import type { LogRecord } from './log.ts';
 import { conformance } from './log-suite.fixture.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { HOUR_MS } from '../contract/durations.ts';
+import { HOUR_MS } from '../runtime/durations.ts';
 import { type ConsumeOptions, type Log, type LogRecord, type NewRecord, ReadAgain, type Topic } from './log.ts';
 import type { MemberOptions } from './member.fixture.ts';
 import type { LogOptions } from './open.ts';

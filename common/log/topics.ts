@@ -1,4 +1,4 @@
-import { DAY_MS } from '../contract/durations.ts';
+import { DAY_MS } from '../runtime/durations.ts';
 import type { Topic } from './log.ts';
 
 /** Scans for the recorder. Key: the code's id. Value: `signpost.scans.v1.Scan`. */

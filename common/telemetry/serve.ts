@@ -2,10 +2,10 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../runtime/accept-errors.ts';
-import { limitPipelining } from '../runtime/http-limits.ts';
+import { logAcceptErrors } from '../http/accept-errors.ts';
+import { limitPipelining } from '../http/http-limits.ts';
+import { replaceIdle } from '../http/replace-idle.ts';
 import { OperatorError } from '../runtime/operator-error.ts';
-import { replaceIdle } from '../runtime/replace-idle.ts';
 import { throttledReport } from '../runtime/throttled-report.ts';
 
 /** What a process says of itself on `METRICS_PORT`. */

@@ -1,8 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { clientOf } from '../../common/http/client-of.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
-import { clientOf } from '../../common/runtime/client-of.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';
 import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';

@@ -3,7 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { validateResponse, validateTrailer } from '@connectrpc/connect/protocol-grpc';
 import type { Http2SessionManager } from '@connectrpc/connect-node';
 import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
-import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
+import { releaseWhenClosed } from '../../common/http/release-closed-stream.ts';
 
 /**
  * Larger than any page and any image: a row has up to `MAX_ROWS_BYTES`, and a NUL in an invalid one is stored as a character of

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, expect, test, vi } from 'vitest';
-import { clientOf } from '../../common/runtime/client-of.ts';
+import { clientOf } from '../../common/http/client-of.ts';
 import { limitAttempts } from './address-limits.ts';
 
 afterEach(() => void vi.useRealTimers());

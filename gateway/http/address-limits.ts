@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { clientOf } from '../../common/runtime/client-of.ts';
+import { clientOf } from '../../common/http/client-of.ts';
 import { type Origin, unmapped } from './origin.ts';
 
 /** Limits the attempts of each client address per minute. */

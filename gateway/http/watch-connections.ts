@@ -1,9 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
-import { UNREAD_MS } from '../../common/runtime/http-limits.ts';
-import { replaceIdle } from '../../common/runtime/replace-idle.ts';
+import { logAcceptErrors } from '../../common/http/accept-errors.ts';
+import { UNREAD_MS } from '../../common/http/http-limits.ts';
+import { replaceIdle } from '../../common/http/replace-idle.ts';
 import { limitAtOnce } from './address-limits.ts';
 import { unmapped } from './origin.ts';
 import type { CountRefusal } from './refusal-metrics.ts';

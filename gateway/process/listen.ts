@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { Server as ConnectionServer, type Socket } from 'node:net';
-import { closeListener, closePort } from '../../common/runtime/close-port.ts';
-import { listenFailure } from '../../common/runtime/listen-failure.ts';
+import { closeListener, closePort } from '../../common/http/close-port.ts';
+import { listenFailure } from '../../common/http/listen-failure.ts';
 
 /** The descriptor of a worker's first listening socket, after standard input, output, error and the IPC channel. */
 const FIRST_DESCRIPTOR = 4;

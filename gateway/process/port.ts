@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, BoundSocket, connect, createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { listenFailure } from '../../common/runtime/listen-failure.ts';
+import { listenFailure } from '../../common/http/listen-failure.ts';
 
 /** The listening sockets of the gateway's port. Each worker has some of its own if there are enough. */
 export interface Port {

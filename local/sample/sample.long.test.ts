@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { type CoreClients, createClients } from '../../cli/clients.ts';
-import { DAY_MS } from '../../common/contract/durations.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { DomainState } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { isolatedEnvironment, type LocalRun, startLocally } from '../../test/harness/local-run.ts';
 import { CODES, DOMAIN, ENDPOINT } from './content.ts';

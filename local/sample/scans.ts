@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { v7 } from 'uuid';
-import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../common/runtime/durations.ts';
 import { type CompiledPolicy, compilePolicy, type Decision, decide } from '../../common/targets/evaluate.ts';
 import { variantShare } from '../../common/targets/variant-share.ts';
 import { ScanSchema } from '../../proto/gen/signpost/scans/v1/scan_pb.ts';

@@ -1,10 +1,10 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Pool } from 'pg';
-import type { Cursors } from '../../common/contract/cursors.ts';
-import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { COMMIT_WITHOUT_WAIT, promptStatement, run, statement } from '../../common/postgres/sql.ts';
 import type { ListApiRequestsRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Cursors } from '../calls/cursors.ts';
+import { pageById } from '../calls/paging.ts';
 import { arrayParameters, arraysOf, columnsOf, fromExcluded, listed, type RowOf } from '../db/columns.ts';
 import { ApiRequestEntity } from './entities.ts';
 

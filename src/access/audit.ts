@@ -1,12 +1,12 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import type { ListAuditEntriesRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Cursors } from '../calls/cursors.ts';
+import { pageById } from '../calls/paging.ts';
 import { arrayParameters, arraysOf, columnsOf, listed, parameters, type RowOf, valuesOf } from '../db/columns.ts';
 import { accountOf, callerKey } from './caller.ts';
 import { AuditEntryEntity } from './entities.ts';

@@ -4,9 +4,9 @@ import type { Pool, PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import { METADATA } from '../../common/contract/metadata.ts';
 import type { CommitLimit } from '../../common/postgres/commit-limit.ts';
-import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { type Connection, transaction } from '../../common/postgres/sql.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
+import { repeatAfterDeadlock } from '../db/repeat-after-deadlock.ts';
 import { inAccountQueue } from './account-queue.ts';
 
 /** Milliseconds since 1970 that a number represents exactly. */

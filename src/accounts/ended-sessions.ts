@@ -2,10 +2,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Pool } from 'pg';
-import { instantOrFailure } from '../../common/contract/instants.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { transactionOf } from '../access/call-transaction.ts';
+import { instantOrFailure } from '../calls/instants.ts';
 
 /** A session of the dashboard that ended before it expired. Of no account: a person may use several in one session. */
 export const EndedSessionEntity = defineEntity({

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
-import type { Cursors } from '../../common/contract/cursors.ts';
-import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import type { ListMembershipsRequest } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import type { Cursors } from '../calls/cursors.ts';
+import { pageById } from '../calls/paging.ts';
 import { isAddress, MEMBERSHIP, type MembershipRow, membershipMessage } from './member.ts';
 
 /**

@@ -2,12 +2,9 @@ import { create } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { fieldsToUpdate } from '../../common/contract/field-mask.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { nameOf, PLAN_BY_NAME } from '../../common/contract/names.ts';
-import { pageById } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import {
   type AccountsService,
@@ -23,6 +20,9 @@ import { AccountEntity } from '../access/entities.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { PLANS } from '../access/plans.ts';
 import { openMeters, usageOf } from '../access/usage.ts';
+import type { Cursors } from '../calls/cursors.ts';
+import { fieldsToUpdate } from '../calls/field-mask.ts';
+import { pageById } from '../calls/paging.ts';
 import type { Database } from '../db/database.ts';
 import { accountMessage, overrideColumns, readName } from './account.ts';
 import type { AccountCleanup } from './cleanup.ts';

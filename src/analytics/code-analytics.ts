@@ -1,6 +1,6 @@
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { clamp, PERIOD_DAYS } from '../../common/contract/ranges.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { dayOf } from '../scans/days.ts';
 import { oneCode } from '../scans/reports/code-selection.ts';
 import { scanCounts } from '../scans/reports/scan-counts.ts';

@@ -3,11 +3,11 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { readFailure } from '../../common/contract/errors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { MAY_BE_IDLE } from '../../common/postgres/connection-options.ts';
 import { transaction } from '../../common/postgres/sql.ts';
+import { DAY_MS, HOUR_MS } from '../../common/runtime/durations.ts';
 import {
   AnalyticsService,
   type Figures,

@@ -1,10 +1,10 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { DAY_MS, HOUR_MS } from '../../common/contract/durations.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { clamp, PAGE_LIMIT } from '../../common/contract/ranges.ts';
+import { DAY_MS, HOUR_MS } from '../../common/runtime/durations.ts';
 import {
   type AnalyticsService,
   type GetScanReportRequest,

@@ -1,8 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
-import { pageById, pageOf } from '../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
 import {
@@ -16,7 +14,9 @@ import {
   ListBatchesResponseSchema,
   RowStatus,
 } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
+import type { Cursors } from '../calls/cursors.ts';
 import { notFound } from '../calls/not-found.ts';
+import { pageById, pageOf } from '../calls/paging.ts';
 import { scanUrl } from '../codes/code-row.ts';
 import type { Database } from '../db/database.ts';
 import { lookUpCode } from '../db/look-up-code.ts';

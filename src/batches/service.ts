@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import {
   BatchesService,
@@ -12,6 +11,7 @@ import { recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency/once.ts';
 import { costOfRows, refundIfExhausted } from '../access/usage.ts';
+import type { Cursors } from '../calls/cursors.ts';
 import { designWarnings } from '../codes/fields/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import type { Database } from '../db/database.ts';

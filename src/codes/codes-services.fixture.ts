@@ -7,13 +7,13 @@ import {
 } from '@bufbuild/protobuf';
 import { createContextValues, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
 import { afterAll, beforeAll, vi } from 'vitest';
-import { cursors } from '../../common/contract/cursors.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { insertAccount } from '../../test/harness/insert-account.ts';
 import { callerKey } from '../access/caller.ts';
 import { openMeters } from '../access/usage.ts';
 import { asFailure } from '../calls/as-failure.ts';
+import { cursors } from '../calls/cursors.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { entities } from '../entities.ts';
 import { codesService } from './service.ts';

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import {
   CodesService,
@@ -13,6 +12,7 @@ import { authorOf, recordChange, recordChanges, recordIfByService } from '../acc
 import { transactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency/once.ts';
+import type { Cursors } from '../calls/cursors.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
 import { scannedCodeFrom } from './code-row.ts';

@@ -2,8 +2,8 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { writeUuid } from '../../common/contract/ids.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 
 /** The epoch of Postgres's binary times. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);

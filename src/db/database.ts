@@ -8,13 +8,13 @@ import { type Logger as Pino, pino } from 'pino';
 import { connectionOptions } from '../../common/postgres/connection-options.ts';
 import { urlsOfHosts } from '../../common/postgres/database-url.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
-import { repeatAfterDeadlock } from '../../common/postgres/repeat-after-deadlock.ts';
 import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
 import { migrations } from './migrations/index.ts';
+import { repeatAfterDeadlock } from './repeat-after-deadlock.ts';
 import { recordOldestRelease, type SchemaState, schemaState } from './schema-version.ts';
 import { expectUsableServer } from './usable-server.ts';
 

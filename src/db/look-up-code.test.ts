@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { run } from '../../common/postgres/sql.ts';
 import { GetBatchRequestSchema, RowStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -8,6 +7,7 @@ import { CodeOrder, CodeState, CodeType, ListCodesRequestSchema } from '../../pr
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { getBatch } from '../batches/read.ts';
+import { cursors } from '../calls/cursors.ts';
 import { eraseAccountCodes } from '../codes/delete/delete-account-codes.ts';
 import { listCodes } from '../codes/list/list-codes.ts';
 import { labelledCodes } from '../codes/update/relabelled-codes.ts';

@@ -71,7 +71,7 @@ test('a missing password is a sentence', async () => {
   const failure: unknown = await client.connect().catch((error: unknown) => error);
   // Postgres would wait for the password for a minute, and drop no database meanwhile.
   await client.end();
-  expect(refusalOf(failure)).toBe('Postgres needs a password, and DATABASE_URL has none.');
+  expect(postgresProblem(failure)).toBe('Postgres needs a password, and DATABASE_URL has none.');
 });
 
 test('the address of a socket needs no host', async () => {

@@ -1,11 +1,11 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { decodeId } from '../../common/contract/ids.ts';
-import { notifying } from '../../common/postgres/notifications.ts';
 import { type Domain, DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
 import { type Dns, startDns } from '../../test/harness/dns.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
+import { notifying } from '../db/notifications.ts';
 
 const { PENDING, VERIFIED, LIVE, FAILING } = DomainState;
 const EVENTUALLY = { interval: 50 };

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
-import type { Notifications } from '../../common/postgres/notifications.ts';
 import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures, throttledReport } from '../../common/runtime/throttled-report.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
+import type { Notifications } from '../db/notifications.ts';
 import { lookUp, type Platform } from './look-up.ts';
 import { applyDnsResult, nextCheck } from './transition.ts';
 

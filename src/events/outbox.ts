@@ -1,10 +1,10 @@
 import { context, propagation } from '@opentelemetry/api';
 import type { PoolClient } from 'pg';
 import type { NewRecord } from '../../common/log/log.ts';
-import { notifying } from '../../common/postgres/notifications.ts';
 import { type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { arrayParameters, arraysOf, columnsOf, copyRows, listed, type RowOf } from '../db/columns.ts';
 import { LOCKS } from '../db/locks.ts';
+import { notifying } from '../db/notifications.ts';
 import { OutboxEntity } from './entities.ts';
 
 /** A record for a topic of the log. */

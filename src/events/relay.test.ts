@@ -7,12 +7,12 @@ import { afterAll, beforeEach, describe, expect, inject, type MockInstance, onTe
 import { openKafkaLog } from '../../common/log/kafka.ts';
 import type { Log, NewRecord } from '../../common/log/log.ts';
 import { openPostgresLog } from '../../common/log/postgres.ts';
-import { listen } from '../../common/postgres/notifications.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { outboxPublished } from '../../test/harness/outbox-published.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { LOCKS } from '../db/locks.ts';
+import { listen } from '../db/notifications.ts';
 import { addToOutbox } from './outbox.ts';
 import { OutboxReader } from './outbox-reader.ts';
 import { type Relay, startRelay } from './relay.ts';

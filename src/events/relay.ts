@@ -1,11 +1,11 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { type Log, TopicMismatch } from '../../common/log/log.ts';
-import type { Notifications } from '../../common/postgres/notifications.ts';
 import { BY_COST, BY_INDEX, first, promptQuery, promptStatement, withConnection } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { LOCKS } from '../db/locks.ts';
+import type { Notifications } from '../db/notifications.ts';
 import { Leader, RETRY_MS } from './leader.ts';
 import { BATCH, CHECK_MS, OutboxReader } from './outbox-reader.ts';
 import { startOutboxRetention } from './outbox-retention.ts';

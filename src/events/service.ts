@@ -2,10 +2,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
-import { instantOrFailure } from '../../common/contract/instants.ts';
 import { type Log, RecordsTooLarge } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { AuditEventsRequest, EventsService } from '../../proto/gen/signpost/events/v1/events_pb.ts';
+import { instantOrFailure } from '../calls/instants.ts';
 import { type ComparedRow, compareEvents, compareRoutes } from './compare-outbox.ts';
 
 /** Checks that the log has what was published and republishes it, for internal services. */

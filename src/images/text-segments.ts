@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { QRCodeSegment } from 'qrcode';
-import { shortestSegments } from '../../common/qr/segments.ts';
+import { shortestSegments } from './segments.ts';
 
 /** A part of a code's data in one mode, as `qrcode` encodes it: four bits of mode, a count, and the data. */
 interface Segment {

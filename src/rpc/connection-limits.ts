@@ -1,7 +1,7 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { Server } from 'node:net';
 import type { Logger } from 'pino';
-import { logAcceptErrors } from '../../common/runtime/accept-errors.ts';
+import { logAcceptErrors } from '../../common/http/accept-errors.ts';
 
 /** How long a client may take to send its first request head or HTTP-2 settings, in ms. */
 export const HEAD_MS = 15_000;

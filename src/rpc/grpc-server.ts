@@ -4,7 +4,7 @@ import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from '@c
 import { transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import grpc from '@grpc/grpc-js';
 import { methodName } from '../../common/contract/method-name.ts';
-import { closePort, descriptorOf } from '../../common/runtime/close-port.ts';
+import { closePort, descriptorOf } from '../../common/http/close-port.ts';
 import { limitConnections, limitSessions } from './connection-limits.ts';
 import {
   type AdmittedCall,

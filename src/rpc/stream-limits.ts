@@ -1,7 +1,7 @@
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
-import { UNREAD_MS } from '../../common/runtime/http-limits.ts';
-import { releaseWhenClosed } from '../../common/runtime/release-closed-stream.ts';
-import { watchResponse } from '../../common/runtime/unread-responses.ts';
+import { UNREAD_MS } from '../../common/http/http-limits.ts';
+import { releaseWhenClosed } from '../../common/http/release-closed-stream.ts';
+import { watchResponse } from '../../common/http/unread-responses.ts';
 
 /** Limits for the calls on all HTTP/2 connections of a server. */
 export interface StreamLimits {

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../common/contract/durations.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 
 /** Formatted days by day number: each scan needs its day more than once, and most scans of a poll share one. */
 const formatted = new Map<number, string>();

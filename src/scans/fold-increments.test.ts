@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import type { ConsumeOptions, Log } from '../../common/log/log.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { type Database, openDatabase } from '../db/database.ts';

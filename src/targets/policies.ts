@@ -2,7 +2,6 @@ import { toBinary } from '@bufbuild/protobuf';
 import Bowser from 'bowser';
 import { COUNTRIES } from '../../common/contract/country-codes.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { problemOfInstant } from '../../common/contract/instants.ts';
 import { contentProblem } from '../../common/contract/limits.ts';
 import { location } from '../../common/contract/route.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
@@ -16,6 +15,7 @@ import {
   type Split,
   type Weekly,
 } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { problemOfInstant } from '../calls/instants.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
 import { nulProblem } from '../db/storable.ts';

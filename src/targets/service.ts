@@ -1,14 +1,14 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
-import type { Cursors } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { instantOrFailure } from '../../common/contract/instants.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { authorOf, recordIfByService } from '../access/audit.ts';
 import { transactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
+import type { Cursors } from '../calls/cursors.ts';
+import { instantOrFailure } from '../calls/instants.ts';
 import type { CodeRow } from '../codes/code-row.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { targetOrFailure } from '../codes/fields/target-url.ts';

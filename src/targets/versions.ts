@@ -1,11 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { failure } from '../../common/contract/errors.ts';
-import { endPage, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT } from '../../common/contract/ranges.ts';
 import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { storedPolicy } from '../../common/targets/policy.ts';
 import type { ListTargetVersionsRequest } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { type Cursors, positionAfter } from '../calls/cursors.ts';
+import { endPage, pageOf } from '../calls/paging.ts';
 import type { CodeRow } from '../codes/code-row.ts';
 import { TargetVersionEntity } from '../codes/entities.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';

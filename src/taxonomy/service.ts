@@ -1,9 +1,7 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { LIMITS } from '../../common/contract/limits.ts';
-import { endPage, pageOf } from '../../common/contract/paging.ts';
 import { first, type Queryable, run, type Statement, statement } from '../../common/postgres/sql.ts';
 import type {
   ListFoldersRequest,
@@ -13,6 +11,8 @@ import type {
 import { recordChange } from '../access/audit.ts';
 import { ormTransactionOf } from '../access/call-transaction.ts';
 import { accountOf } from '../access/caller.ts';
+import { type Cursors, positionAfter } from '../calls/cursors.ts';
+import { endPage, pageOf } from '../calls/paging.ts';
 import type { Database } from '../db/database.ts';
 import { joinUndeletedCode, LOOKED_UP } from '../db/look-up-code.ts';
 import { deleteLabel, mergeLabels } from './delete-and-merge.ts';

@@ -3,12 +3,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { isoTime } from '../../common/contract/code-json.ts';
-import { type Cursors, positionAfter } from '../../common/contract/cursors.ts';
 import { decodeId, encodeId, lowestUuidAt, newUuid } from '../../common/contract/ids.ts';
 import { DELIVERY_STATUS_BY_NAME, type DeliveryStatusName } from '../../common/contract/names.ts';
-import { endPage, type PageById, pageOf } from '../../common/contract/paging.ts';
 import { PAGE_LIMIT, SHOWN_ATTEMPTS } from '../../common/contract/ranges.ts';
-import { notifying } from '../../common/postgres/notifications.ts';
 import { byIndex, first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import {
   type Attempt,
@@ -17,10 +14,13 @@ import {
   DeliverySchema,
   DeliveryStatus,
 } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { type Cursors, positionAfter } from '../calls/cursors.ts';
 import { notFound } from '../calls/not-found.ts';
+import { endPage, type PageById, pageOf } from '../calls/paging.ts';
 import { postgresNow } from '../db/clock.ts';
 import { columnsOf, listed, type RowOf } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
+import { notifying } from '../db/notifications.ts';
 import { connectionOf, ormTransaction } from '../db/orm-transaction.ts';
 import { AttemptEntity, DeliveryEntity, EndpointEntity, TEST_EVENT } from './entities.ts';
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { HOUR_MS } from '../../common/contract/durations.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
+import { HOUR_MS } from '../../common/runtime/durations.ts';
 import { EVENT_TYPES } from '../events/cloud-event.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';

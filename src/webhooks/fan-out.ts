@@ -4,9 +4,9 @@ import { decodeId } from '../../common/contract/ids.ts';
 import type { Log, LogRecord, Subscription } from '../../common/log/log.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import { binaryArray } from '../../common/postgres/binary-array.ts';
-import { notifying } from '../../common/postgres/notifications.ts';
 import { promptStatement, run } from '../../common/postgres/sql.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
+import { notifying } from '../db/notifications.ts';
 
 /** Records per poll: few, so that the first deliveries of a large batch do not wait for the last ones. */
 const MAX_RECORDS = 500;

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Log } from '../../common/log/log.ts';
-import type { Notifications } from '../../common/postgres/notifications.ts';
 import { periodically } from '../../common/runtime/periodically.ts';
+import type { Notifications } from '../db/notifications.ts';
 import { finishEndpoints } from './endpoints/finish-endpoints.ts';
 import { startFanOut } from './fan-out.ts';
 import type { Seal } from './seal.ts';

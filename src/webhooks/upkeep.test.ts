@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { postgresNow } from '../db/clock.ts';

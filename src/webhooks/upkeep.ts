@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { encodeId, lowestUuidAt } from '../../common/contract/ids.ts';
 import { run, statement } from '../../common/postgres/sql.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
 import { postgresNow } from '../db/clock.ts';
 import type { Seal } from './seal.ts';

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from '@connectrpc/connect';
 import type { Pool } from 'pg';
-import { cursors } from '../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { afterFile } from '../../test/harness/after-file.ts';
 import { freshDatabase } from '../../test/harness/database.ts';
 import { insertAccount } from '../../test/harness/insert-account.ts';
+import { cursors } from '../calls/cursors.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { entities } from '../entities.ts';

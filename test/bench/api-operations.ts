@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { cursors } from '../../common/contract/cursors.ts';
 import { decodeId, encodeId } from '../../common/contract/ids.ts';
 import { transaction } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
@@ -13,6 +12,7 @@ import {
 } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { admit } from '../../src/access/admit.ts';
 import { hashApiKey } from '../../src/access/api-key.ts';
+import { cursors } from '../../src/calls/cursors.ts';
 import { createCode, readNewCode } from '../../src/codes/create/create-code.ts';
 import { platformHosts } from '../../src/codes/fields/platform-hosts.ts';
 import { findCode } from '../../src/codes/find-code.ts';

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { ROLL_UP } from '../../src/db/migrations/0016-scan-rollups.ts';
 import { DIMENSIONS } from '../../src/scans/dimensions.ts';
 import { ensureMonths, monthOf } from '../../src/scans/partitions.ts';

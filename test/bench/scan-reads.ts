@@ -10,12 +10,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { cursors } from '../../common/contract/cursors.ts';
-import { DAY_MS } from '../../common/contract/durations.ts';
 import { encodeId } from '../../common/contract/ids.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { ListCodesRequestSchema } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { codeAnalytics } from '../../src/analytics/code-analytics.ts';
 import { figuresOf } from '../../src/analytics/figures.ts';
+import { cursors } from '../../src/calls/cursors.ts';
 import { listCodes } from '../../src/codes/list/list-codes.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { inSnapshot } from '../../src/db/snapshot.ts';

@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
-import { DAY_MS } from '../../common/contract/durations.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { dayOf } from '../../src/scans/days.ts';
 import { compose, composeIn, latestId, seconds, sh } from './shell.ts';
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { notifying } from '../../common/postgres/notifications.ts';
 import { DomainState, DomainsService } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
+import { notifying } from '../../src/db/notifications.ts';
 import { startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Account, contract, type Failure, type Page, TARGET } from '../contract/client.ts';
 import { internal } from '../contract/internal.ts';

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { commandLine } from '../../cli/cli.fixture.ts';
 import type { CodeJson } from '../../common/contract/code-json.ts';
-import { DAY_MS } from '../../common/contract/durations.ts';
+import { DAY_MS } from '../../common/runtime/durations.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { dayOf } from '../../src/scans/days.ts';
 import { afterFile } from '../harness/after-file.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { openKafkaLog } from '../../common/log/kafka.ts';
-import { listen } from '../../common/postgres/notifications.ts';
+import { listen } from '../../src/db/notifications.ts';
 import { startRelay } from '../../src/events/relay.ts';
 
 /** A process with only a relay, for tests that kill it. */

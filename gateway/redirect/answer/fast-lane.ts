@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { KEEP_ALIVE_MS } from '../../../common/runtime/http-limits.ts';
-import { watchResponse } from '../../../common/runtime/unread-responses.ts';
+import { KEEP_ALIVE_MS } from '../../../common/http/http-limits.ts';
+import { watchResponse } from '../../../common/http/unread-responses.ts';
 import type { CountRefusal } from '../../http/refusal-metrics.ts';
 import { Connection, type LaneContext } from './connection.ts';
 import { headReader } from './read-head.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { DAY_MS } from '../../../common/contract/durations.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { readOnlyPool } from '../read-only-pool.ts';
 
 /** The salts of the visitor hash. This process keeps them in memory only. */

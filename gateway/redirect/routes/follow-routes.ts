@@ -2,10 +2,10 @@ import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import type { Log, LogRecord, Positions, Subscription } from '../../../common/log/log.ts';
 import { ROUTES } from '../../../common/log/topics.ts';
-import { machineMs } from '../../../common/runtime/machine-ms.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { machineMs } from '../../process/machine-ms.ts';
 import { recentDurations } from './recent-durations.ts';
 import type { Reached, RouteTable } from './route-table.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { DAY_MS } from '../../../common/contract/durations.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { STAMP } from './scan-layout.ts';
 
 const LENGTH = 16;

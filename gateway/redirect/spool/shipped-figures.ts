@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { answeredAt } from './scan-layout.ts';
 import { stampOf } from './scan-stamp.ts';
 

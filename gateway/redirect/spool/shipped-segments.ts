@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
-import { HOUR_MS } from '../../../common/contract/durations.ts';
+import { HOUR_MS } from '../../../common/runtime/durations.ts';
 
 /** The folder in `DATA_DIR` for shipped segments. */
 export const SHIPPED = 'shipped';

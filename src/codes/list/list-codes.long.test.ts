@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cursors } from '../../../common/contract/cursors.ts';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { insertAccount } from '../../../test/harness/insert-account.ts';
+import { cursors } from '../../calls/cursors.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { deleteCode } from '../delete/delete-code.ts';

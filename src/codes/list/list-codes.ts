@@ -1,9 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { type Cursors, positionAfter } from '../../../common/contract/cursors.ts';
 import { failure } from '../../../common/contract/errors.ts';
 import { decodeId } from '../../../common/contract/ids.ts';
-import { endPage, pageOf } from '../../../common/contract/paging.ts';
 import { PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import { first, run, type Statement, statement } from '../../../common/postgres/sql.ts';
 import {
@@ -11,6 +9,8 @@ import {
   type ListCodesResponse,
   ListCodesResponseSchema,
 } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { type Cursors, positionAfter } from '../../calls/cursors.ts';
+import { endPage, pageOf } from '../../calls/paging.ts';
 import { expectStorable } from '../../db/storable.ts';
 import { isUnfiled } from '../../taxonomy/names.ts';
 import { existingFolder, existingTags } from '../../taxonomy/resolve.ts';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cursors } from '../../../common/contract/cursors.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { CodeOrder, CodeState, ListCodesRequestSchema } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { insertAccount } from '../../../test/harness/insert-account.ts';
+import { cursors } from '../../calls/cursors.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';
 import { listCodes } from './list-codes.ts';

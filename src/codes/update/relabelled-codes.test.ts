@@ -2,9 +2,9 @@ import { Client, type QueryResult } from 'pg';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../../common/contract/ids.ts';
-import { listen } from '../../../common/postgres/notifications.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { listen } from '../../db/notifications.ts';
 import { codesServices } from '../codes-services.fixture.ts';
 import { labelledCodes, startRelabelledAnnouncements } from './relabelled-codes.ts';
 

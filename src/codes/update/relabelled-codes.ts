@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
-import { type Notifications, notifying } from '../../../common/postgres/notifications.ts';
 import { byIndex, first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { isLockTimeout } from '../../../common/postgres/unavailable.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
+import { type Notifications, notifying } from '../../db/notifications.ts';
 import { codeEvent } from '../../events/events.ts';
 import { copyToOutbox } from '../../events/outbox.ts';
 import type { LabelledCodes } from '../../taxonomy/labelled-codes.ts';

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PoolClient } from 'pg';
 import { failure } from '../../../common/contract/errors.ts';
-import { expectWholeFields } from '../../../common/contract/field-mask.ts';
 import { routeOf } from '../../../common/contract/route.ts';
 import { first, type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 import type { Code, UpdateCodeRequest } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Route } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
+import { expectWholeFields } from '../../calls/field-mask.ts';
 import { columnsOf, listed, parameters, valuesOf } from '../../db/columns.ts';
 import { expectStorable } from '../../db/storable.ts';
 import type { Label } from '../../taxonomy/label-kinds.ts';

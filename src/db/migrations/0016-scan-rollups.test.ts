@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { entities } from '../../entities.ts';
 import { foldIncrements } from '../../scans/fold-increments.ts';

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { GATEWAY_FIGURES, type GatewayFigures, writeGatewayFigures } from '../../../common/contract/gateway-figures.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';

@@ -1,6 +1,6 @@
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { decodeId, type IdPrefix } from '../../../common/contract/ids.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { decodeFields, type ScanFields } from './scan-fields.ts';
 
 /** The target that answered a scan, and what decided it. */

@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../../common/contract/durations.ts';
+import { HOUR_MS } from '../../../common/runtime/durations.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
 import type { ScanTarget } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../../common/contract/durations.ts';
 import { visitorOf } from '../../../common/contract/visitor.ts';
+import { DAY_MS, HOUR_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { entities } from '../../entities.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { first, promptStatement, run, statement } from '../../../common/postgres/sql.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { dayOf } from '../days.ts';
 
 /** How long after its day a salt is kept for delayed scans, in ms. Later scans get a visitor of their own. */

@@ -1,5 +1,5 @@
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { dayOf } from '../days.ts';
 import { DIMENSIONS, type Dimension } from '../dimensions.ts';
 import { CODES, type CodeSelection, scannedCodes, scansOf, selecting } from './code-selection.ts';

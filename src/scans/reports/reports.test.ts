@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DAY_MS } from '../../../common/contract/durations.ts';
 import { newUuid } from '../../../common/contract/ids.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { figuresOf } from '../../analytics/figures.ts';
 import { type Database, openDatabase } from '../../db/database.ts';

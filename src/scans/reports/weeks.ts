@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../../common/contract/durations.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 
 /** 5 January 1970, in ms: a Monday. */
 const FIRST_MONDAY = 4 * DAY_MS;

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { Cursors } from '../../../common/contract/cursors.ts';
 import { encodeId } from '../../../common/contract/ids.ts';
 import { ChangeTargetsResponseSchema, TargetsService } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { isOpen } from '../../access/account-is-open.ts';
@@ -8,6 +7,7 @@ import { recordIfByService } from '../../access/audit.ts';
 import { accountOf } from '../../access/caller.ts';
 import { once } from '../../access/idempotency/once.ts';
 import { costOfRows, refundIfExhausted } from '../../access/usage.ts';
+import type { Cursors } from '../../calls/cursors.ts';
 import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import type { Database } from '../../db/database.ts';
 import { type FollowedWork, isCompleted, type RequestWindow, type Watch } from '../../jobs/progress.ts';

@@ -1,9 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Cursors, positionAfter } from '../../../common/contract/cursors.ts';
 import { decodeId, encodeId } from '../../../common/contract/ids.ts';
-import { endPage, pageById, pageOf } from '../../../common/contract/paging.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import {
@@ -14,7 +12,9 @@ import {
   TargetChangeStatus,
   TargetRowStatus,
 } from '../../../proto/gen/signpost/targets/v1/targets_pb.ts';
+import { type Cursors, positionAfter } from '../../calls/cursors.ts';
 import { notFound } from '../../calls/not-found.ts';
+import { endPage, pageById, pageOf } from '../../calls/paging.ts';
 import type { Database } from '../../db/database.ts';
 import { isCompleted } from '../../jobs/progress.ts';
 import { TargetChangeEntity, type TargetChangeRowRecord } from './entities.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { pino } from 'pino';
-import { listen } from '../../../common/postgres/notifications.ts';
+import { listen } from '../../db/notifications.ts';
 import { sealWith } from '../seal.ts';
 import { startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';

@@ -1,5 +1,5 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { DAY_MS } from '../../../../common/contract/durations.ts';
+import { DAY_MS } from '../../../../common/runtime/durations.ts';
 import type { Interval } from '../../../../proto/gen/signpost/analytics/v1/analytics_pb.ts';
 import { serverNow } from '../../data/clock.ts';
 

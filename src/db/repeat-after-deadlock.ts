@@ -1,4 +1,4 @@
-import { isDeadlock } from './unavailable.ts';
+import { isDeadlock } from '../../common/postgres/unavailable.ts';
 
 /**
  * Repeats work that Postgres rolls back because of a deadlock, unless `signal` is aborted. `attempts`: the maximum.

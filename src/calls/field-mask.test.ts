@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
-import { readFailure } from './errors.ts';
+import { readFailure } from '../../common/contract/errors.ts';
 import { fieldsToUpdate } from './field-mask.ts';
 
 const HAS_VALUE = { name: true, plan: false, overrides: false };

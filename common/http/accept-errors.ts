@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import type { Logger } from 'pino';
-import { throttledReport } from './throttled-report.ts';
+import { throttledReport } from '../runtime/throttled-report.ts';
 
 /** The minimum interval of log lines, in ms: such connections come in large numbers. */
 const EVERY_MS = 60_000;

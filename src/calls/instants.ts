@@ -1,5 +1,5 @@
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import { failure } from './errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 
 /** 0001-01-01T00:00:00Z, and the end of 9999 in ms, between which a timestamp can be written as JSON. */
 const FIRST = -62_135_596_800n;

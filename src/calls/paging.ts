@@ -1,6 +1,6 @@
+import { MAX_UUID } from '../../common/contract/ids.ts';
+import { clamp, type Range } from '../../common/contract/ranges.ts';
 import { type Cursors, positionAfter } from './cursors.ts';
-import { MAX_UUID } from './ids.ts';
-import { clamp, type Range } from './ranges.ts';
 
 /** The effective limit and offset of a request: values out of range are clamped. */
 export function pageOf(

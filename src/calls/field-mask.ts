@@ -1,5 +1,5 @@
 import type { FieldMask } from '@bufbuild/protobuf/wkt';
-import { failure } from './errors.ts';
+import { failure } from '../../common/contract/errors.ts';
 
 /**
  * The fields that an update changes: those that its mask names, or without a mask those that have a value. Fails with

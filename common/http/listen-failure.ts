@@ -1,4 +1,4 @@
-import { OperatorError } from './operator-error.ts';
+import { OperatorError } from '../runtime/operator-error.ts';
 
 /** Codes of hosts that no server can listen on: unknown names, and addresses of other machines. */
 const HOST = /^(EADDRNOTAVAIL|EINVAL|ENOTFOUND|EAI_\w+)$/;

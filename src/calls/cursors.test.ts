@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { newUuid } from '../../common/contract/ids.ts';
 import { cursors } from './cursors.ts';
-import { newUuid } from './ids.ts';
 
 const { byId, byName } = cursors(randomBytes(32));
 const { issue, read } = byId;

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { pause } from '../runtime/pause.ts';
-import { createWakeup, type Wakeup } from '../runtime/wakeup.ts';
-import { promptQuery, promptStatement, run } from './sql.ts';
+import { promptQuery, promptStatement, run } from '../../common/postgres/sql.ts';
+import { pause } from '../../common/runtime/pause.ts';
+import { createWakeup, type Wakeup } from '../../common/runtime/wakeup.ts';
 
 /** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
 export type Work = 'outbox' | 'webhooks' | 'domains' | 'labels';

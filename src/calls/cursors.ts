@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { failure } from './errors.ts';
-import { writeUuid } from './ids.ts';
+import { failure } from '../../common/contract/errors.ts';
+import { writeUuid } from '../../common/contract/ids.ts';
 
 const UUID_BYTES = 16;
 const TAG_BYTES = 16;
