@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { singleFlight } from '../common/runtime/single-flight.ts';
+import { machineMs } from './clock/machine-ms.ts';
 import type { CoreClients } from './core/clients.ts';
-import { machineMs } from './process/machine-ms.ts';
 import type { GatewayState } from './process/messages.ts';
 import type { RouteTable } from './redirect/routes/route-table.ts';
 import type { Spool } from './redirect/spool/spool.ts';

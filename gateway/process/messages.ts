@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ScopeMetrics } from '@opentelemetry/sdk-metrics';
 import type { Logger } from 'pino';
 import { flushLog } from '../../common/runtime/logger.ts';
+import { onTicks, TICK_MS } from '../clock/ticks.ts';
 import type { FollowerStatus } from '../redirect/routes/follow-routes.ts';
 import type { ShipperStatus } from '../redirect/spool/ship-scans.ts';
 import type { SpoolStatus } from '../redirect/spool/spool.ts';
-import { onTicks, TICK_MS } from './ticks.ts';
 
 /**
  * The gateway consists of three kinds of processes. The main process (`main.ts`) starts the others, restarts them when

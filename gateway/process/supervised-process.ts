@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { onTicks } from '../clock/ticks.ts';
 import { CRASH_SIGNALS } from '../redirect/routes/damage.ts';
 import type { MessageFromMain, MessageToMain } from './messages.ts';
-import { onTicks } from './ticks.ts';
 
 /** A child process that is restarted whenever it dies. */
 export interface SupervisedProcess {

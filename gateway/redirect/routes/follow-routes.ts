@@ -5,7 +5,7 @@ import { ROUTES } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { throttledReport } from '../../../common/runtime/throttled-report.ts';
 import { type Route, RouteSchema } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
-import { machineMs } from '../../process/machine-ms.ts';
+import { machineMs } from '../../clock/machine-ms.ts';
 import { recentDurations } from './recent-durations.ts';
 import type { Reached, RouteTable } from './route-table.ts';
 

@@ -8,7 +8,7 @@ import type { Log, NewRecord } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
-import { onTicks } from '../../process/ticks.ts';
+import { onTicks } from '../../clock/ticks.ts';
 import { readFrames } from './frames.ts';
 import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
 import { codeIdIn } from './scan-layout.ts';

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { onTicks } from '../../process/ticks.ts';
+import { onTicks } from '../../clock/ticks.ts';
 import { diskErrorName } from './disk-error.ts';
 import { frameBytes, readFrames, writeFrame } from './frames.ts';
 import { holdFrames, type Offer } from './held-frames.ts';
