@@ -94,9 +94,11 @@ test('an empty value, as of an unset variable in a script, is invalid usage and 
   expect(await run('update', '--id', made.id, '--name', '--no-folder')).toEqual({
     code: 2,
     stdout: '',
-    stderr: "error: option '--name <name>' needs a value, and --no-folder is an option\n(add --help for usage)\n",
+    stderr:
+      "error: option '--name <name>' needs a value; if --no-folder is it, write --name=--no-folder\n(add --help for usage)\n",
   });
-  expect(await run('update', '--id', made.id, '--tag', '--help')).toMatchObject({ code: 2, stdout: '' });
+  for (const next of ['--help', '-h', '--yes', '--folder=Menus'])
+    expect(await run('update', '--id', made.id, '--tag', next)).toMatchObject({ code: 2, stdout: '' });
   expect(await json('show', '--id', made.id)).toMatchObject({ name: 'Table 4', folder: made.folder, tags: ['summer'] });
   expect((await json<CodeJson[]>('list')).map(({ id }) => id)).toEqual([made.id]);
 });

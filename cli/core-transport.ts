@@ -25,7 +25,7 @@ const TOLERANCE_MS = 1_000;
 
 const failuresOfChanges = new WeakSet<ConnectError>();
 
-/** Whether an error is that of a call that may have changed something, also if no answer arrived. */
+/** Whether an error is that of a call that may have changed something, also if no response arrived. */
 export function mayHaveChanged(error: ConnectError): boolean {
   return failuresOfChanges.has(error);
 }

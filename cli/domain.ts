@@ -28,7 +28,7 @@ export function domainCommands(domain: Command): void {
       const added = requiredField((await domains.addDomain({ hostname })).domain, 'domain');
       print(
         json(),
-        domainJson(added),
+        withProblem(added),
         () => `${fields(shown(added))}\n\nSet this TXT record; domain verify looks for it.`,
       );
     });
@@ -42,7 +42,7 @@ export function domainCommands(domain: Command): void {
       if (verified.state === DomainState.PENDING || verified.state === DomainState.FAILING) exitUnfulfilled();
       print(
         json(),
-        domainJson(verified),
+        withProblem(verified),
         () => `${fields(shown(verified))}\n\n${verified.problem || 'Nothing is missing.'}`,
       );
     });
@@ -52,7 +52,7 @@ export function domainCommands(domain: Command): void {
     .action(async ({ account }: { account: string }) => {
       const { domains } = await connectCore(process.env, account);
       const listed = (await domains.listDomains({})).domains;
-      print(json(), listed.map(domainJson), () => table(listed.map(domainJson)));
+      print(json(), listed.map(withProblem), () => table(listed.map(withProblem)));
     });
 
   destructive(oneOf(domain.command('remove')))
@@ -62,7 +62,7 @@ export function domainCommands(domain: Command): void {
       const { id, hostname } = await domainOf(domains, which);
       await expectConfirmed(which, `${hostname} will be removed; no more codes can then be printed on it.`);
       const removed = requiredField((await domains.removeDomain({ id })).domain, 'domain');
-      print(json(), domainJson(removed), () => `${removed.hostname} was removed.`);
+      print(json(), withProblem(removed), () => `${removed.hostname} was removed.`);
     });
 }
 
@@ -83,7 +83,7 @@ async function domainOf(domains: CoreClients['domains'], { id, hostname }: Which
 }
 
 /** A domain and what it lacks. */
-function domainJson(domain: Domain): DisplayRecord {
+function withProblem(domain: Domain): DisplayRecord {
   return { ...shown(domain), problem: domain.problem || null };
 }
 

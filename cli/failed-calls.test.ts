@@ -104,7 +104,7 @@ test.each<[string, RequestListener]>([
     expect(await runWith(listener, ...args)).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The connection was closed before an answer arrived${outcome} If every command fails like this, check CORE_HOST, CORE_PORT and CORE_CA.\n`,
+      stderr: `The connection was closed before a response arrived${outcome} If every command fails like this, check CORE_HOST, CORE_PORT and CORE_CA.\n`,
     });
   }
 });
@@ -187,7 +187,8 @@ test('an error about a rule that a policy already had names the rule, and no opt
   };
   const schedule = ['schedule', '--target-url', 'https://example.com/c', '--from', '2027-01-04'];
   expect(await sentenceFor(0, ...schedule)).toBe('--target-url: must not be a scan URL.\n');
-  expect(await sentenceFor(1, ...schedule)).toBe('policy.rules[1].then.target_url: must not be a scan URL.\n');
+  // The new rule comes before it.
+  expect(await sentenceFor(1, ...schedule)).toBe('policy.rules[0].then.target_url: must not be a scan URL.\n');
   const split = ['split', '--variant', 'a=1=https://example.com/a', 'b=1=https://example.com/b'];
   expect(await sentenceFor(1, ...split)).toBe('policy.rules[1].then.target_url: must not be a scan URL.\n');
 });

@@ -192,7 +192,7 @@ test('what answers instead of a core is one sentence', async () => {
   const answered = async (env: Record<string, string>) => (await run(['account', 'list'], env)).stderr;
   const { certFile } = await newAuthority();
   // Depending on how much was sent when the connection was closed.
-  const closed = 'The connection was closed before an answer arrived; .* CORE_CA\\.';
+  const closed = 'The connection was closed before a response arrived; .* CORE_CA\\.';
   const noCore = (answer: string) =>
     `No core answers: do CORE_HOST and CORE_PORT .* CORE_CA match its certificate\\? \\((${answer})\\)`;
   for (const [env, sentence] of [

@@ -99,8 +99,9 @@ Examples:
   $ npm run signpost -- code create --account acct_… --target-url https://example.com/menu
   $ npm run --silent signpost -- --json account list`;
 
-/** Creates the program with the commands of one group (`word`, the first argument of a command line), or of all. */
-export async function createProgram(word?: string): Promise<Command> {
+/** Creates the program with the commands of the group that the arguments `given` name, or without any with all commands. */
+export async function createProgram(given?: readonly string[]): Promise<Command> {
+  const word = given && (given.find((argument) => !argument.startsWith('-')) ?? '');
   const program = new StrictCommand('signpost')
     .description('The command line of Signpost. It calls the core on CORE_PORT (8081).')
     .option('--json', 'print one JSON value and nothing else')
@@ -121,7 +122,7 @@ export async function createProgram(word?: string): Promise<Command> {
     for (const command of group.commands) {
       rejectContradictions(command.option('--json', 'print JSON'));
       rejectRepetitions(command);
-      rejectLostValues(command);
+      rejectLostValues(command, given ?? []);
       const required = command.options.filter(({ mandatory }) => mandatory).map(({ flags }) => flags);
       command.usage([...required, '[options]'].join(' '));
     }
@@ -164,24 +165,21 @@ const MAY_BE_EMPTY = ['--text', '--note', '--query', '--visitor'];
  * Rejects `--folder "$FOLDER"` without that variable, which must neither remove something nor count as absent, and without
  * the quotation marks, by which the next option becomes the value.
  */
-function rejectLostValues(command: Command): void {
-  const isOption = (value: unknown) =>
-    command
-      .createHelp()
-      .visibleOptions(command)
-      .some(({ long, short }) => value === long || value === short);
+function rejectLostValues(command: Command, given: readonly string[]): void {
   for (const option of command.options.filter(({ required }) => required)) {
     const mayBeEmpty = MAY_BE_EMPTY.includes(option.long ?? '');
-    command.on(`option:${option.name()}`, (value: unknown) => {
+    command.on(`option:${option.name()}`, (value: string) => {
       if (value === '' && !mayBeEmpty) command.error(`error: option '${option.flags}' must not be empty`);
-      if (isOption(value)) command.error(`error: option '${option.flags}' needs a value, and ${value} is an option`);
+      const joined = `${option.long}=${value}`;
+      if (/^(--|-h$)/.test(value) && !given.includes(joined))
+        command.error(`error: option '${option.flags}' needs a value; if ${value} is it, write ${joined}`);
     });
   }
 }
 
 /** Executes a command line, the arguments of a process; sets the process's exit code. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
-  const program = await createProgram(argv.slice(2).find((argument) => !argument.startsWith('-')) ?? '');
+  const program = await createProgram(argv.slice(2));
   let running = program;
   process.stdout.on('error', reportLostOutput);
   program.hook('preAction', (_, action) => {

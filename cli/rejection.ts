@@ -19,8 +19,8 @@ function isLost({ rawMessage, cause }: ConnectError): boolean {
   return cause instanceof Error && 'code' in cause && ['ECONNRESET', 'EPIPE'].includes(String(cause.code));
 }
 
-/** What to do after a call without an answer. */
-function withoutAnswer(sentence: string, error: ConnectError): string {
+/** What to do after a call without a response. */
+function withoutResponse(sentence: string, error: ConnectError): string {
   if (!mayHaveChanged(error)) return `${sentence}; try again.`;
   return `${sentence}: the change may have been made; check before you repeat it.`;
 }
@@ -33,9 +33,9 @@ export function rejectionSentence(error: unknown, command: Command): string {
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
   // Errors of the core itself have details.
   if (error.details.length === 0) {
-    if (error.code === Code.DeadlineExceeded) return withoutAnswer(error.rawMessage, error);
+    if (error.code === Code.DeadlineExceeded) return withoutResponse(error.rawMessage, error);
     if (isLost(error))
-      return `${withoutAnswer('The connection was closed before an answer arrived', error)} If every command fails like this, check CORE_HOST, CORE_PORT and CORE_CA.`;
+      return `${withoutResponse('The connection was closed before a response arrived', error)} If every command fails like this, check CORE_HOST, CORE_PORT and CORE_CA.`;
     const isUnreachable = error.code === Code.Unavailable || error.rawMessage.includes('ECONNREFUSED');
     return isUnreachable
       ? 'The core does not respond: is it running, and do CORE_HOST and CORE_PORT name it?'
@@ -62,9 +62,9 @@ export function rejectionSentence(error: unknown, command: Command): string {
 
 /** The sentence if something other than a core responded, or TLS failed. */
 function noCore({ rawMessage, code }: ConnectError): string {
-  // OpenSSL's message is a line of its log, and that of a gateway's answer is empty.
-  const answer = rawMessage.replace(/^.*:SSL routines:[^:]*:([^:]*):.*$/s, '$1') || Code[code];
-  return `No core answers: do CORE_HOST and CORE_PORT name its Connect port, and does CORE_CA match its certificate? (${answer})`;
+  // OpenSSL's message is a line of its log, and that of a gateway's response is empty.
+  const received = rawMessage.replace(/^.*:SSL routines:[^:]*:([^:]*):.*$/s, '$1') || Code[code];
+  return `No core answers: do CORE_HOST and CORE_PORT name its Connect port, and does CORE_CA match its certificate? (${received})`;
 }
 
 function isTargetUrlGiven(command: Command): boolean {

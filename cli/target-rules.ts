@@ -117,7 +117,10 @@ function aboutOtherRule(error: unknown, added: number): OperatorError | undefine
   if (!(error instanceof ConnectError)) return undefined;
   const [, field = '', index, description] = /^(policy\.rules\[(\d+)\][\w.[\]]*): (.+)$/s.exec(error.rawMessage) ?? [];
   if (index === undefined || Number(index) === added) return undefined;
-  return new OperatorError(`policy.${policyPath(field)}${description}`, { cause: error });
+  // As the policy that `target show` prints has it, without the new rule.
+  const before = Number(index) > added ? Number(index) - 1 : Number(index);
+  const path = policyPath(field.replace(`[${index}]`, `[${before}]`));
+  return new OperatorError(`policy.${path}${description}`, { cause: error });
 }
 
 function timesOf({
