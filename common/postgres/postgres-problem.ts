@@ -18,7 +18,8 @@ const NO_PASSWORD = /client password must be a (non-empty )?string/;
 /** A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors. */
 export function postgresProblem(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { code = '', message } = error as NodeJS.ErrnoException;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  const message = messageOf(error);
   if (LOGIN.test(code)) return `Postgres refuses the login in DATABASE_URL: ${message}`;
   if (code === NO_DATABASE) return `DATABASE_URL names a database that Postgres does not have: ${message}`;
   if (isUnavailable(error)) return `Postgres is unavailable: ${message}`;
@@ -32,4 +33,10 @@ export function postgresProblem(error: unknown): string | undefined {
     return `The certificate of Postgres is not accepted: ${message.replace(/\.?$/, '.')}${advice}`;
   }
   return undefined;
+}
+
+/** Node's error for a host with several addresses has no message of its own. */
+function messageOf(error: Error): string {
+  const { errors = [] } = error as Partial<AggregateError>;
+  return error.message || errors.map(({ message }) => message).join('; ');
 }

@@ -74,6 +74,14 @@ test('a missing password is a sentence', async () => {
   expect(postgresProblem(failure)).toBe('Postgres needs a password, and DATABASE_URL has none.');
 });
 
+test('all addresses of an unreachable host are named', () => {
+  const errors = ['::1', '127.0.0.1'].map((address) => new Error(`connect ECONNREFUSED ${address}:5432`));
+  const failure = Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' });
+  expect(postgresProblem(failure)).toBe(
+    'Postgres is unavailable: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432',
+  );
+});
+
 test('the address of a socket needs no host', async () => {
   const failure = await failureOf('postgres://somebody@/signpost?host=/nowhere');
   expect(postgresProblem(failure)).toBe('Postgres is unavailable: connect ENOENT /nowhere/.s.PGSQL.5432');
