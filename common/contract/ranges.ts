@@ -5,10 +5,10 @@ export interface Range {
   readonly fallback: number;
 }
 
-/** Default pages. Source, of all: docs/contract.md, "Bodies and envelopes". */
+/** Pages of most lists. Source of this and the next: docs/contract.md, "Bodies and envelopes". */
 export const PAGE_LIMIT: Range = { least: 1, most: 100, fallback: 25 };
 
-/** Long pages. */
+/** Pages of lists of short items, such as rows of a batch. */
 export const LONG_PAGE_LIMIT: Range = { least: 1, most: 1_000, fallback: 100 };
 
 /** Days of a window of analytics. */

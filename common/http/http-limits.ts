@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { watchResponse } from './unread-responses.ts';
 
-/** How long a client may leave an answer unread, in ms. */
+/** How long a client may leave a response unread, in ms. */
 export const UNREAD_MS = 60_000;
 
 /**

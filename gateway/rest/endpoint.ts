@@ -47,7 +47,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** In OpenAPI's notation; `{id}` is the only possible parameter. */
   readonly path: string;
-  /** The method that it calls; a refused request is authenticated and metered as a call of this method. */
+  /** The method that it calls; a rejected request is authenticated and metered as a call of this method. */
   readonly rpc: DescMethodUnary;
   readonly tag: keyof typeof SECTIONS;
   readonly summary: string;
@@ -64,7 +64,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   /** The operations that take the `id` of the response. */
   readonly links?: readonly string[];
   readonly response: { readonly schema: z.ZodType<Data>; readonly example: Data } | { readonly media: Content };
-  /** The causes of its errors by status. Any endpoint may also respond 401, 429, 500 and 503. */
+  /** The causes of its errors by status. Any endpoint may also respond with 401, 429, 500 and 503. */
   readonly errors: ErrorCases;
   /** Descriptions of statuses, in place of those that are made of the causes. */
   readonly errorDescriptions?: Readonly<Partial<Record<keyof ErrorCases, string>>>;

@@ -17,7 +17,7 @@ const SENT = [
 ];
 const READ = [METADATA.replay, METADATA.rateLimit, METADATA.rateRemaining, METADATA.rateReset, METADATA.clock];
 
-/** How long browsers may remember the answer to a preflight request, in seconds: the longest that Chromium does. */
+/** How long browsers may remember the response to a preflight request, in seconds: the longest that Chromium does. */
 const MAX_AGE_S = 7_200;
 
 /**

@@ -29,11 +29,15 @@ export const ERROR_EXAMPLES = {
     malformed_json: error('The body is not JSON.', 'Correct the body where the sentence points.', {
       error: "The body is not valid JSON: expected property name or '}' at line 1, column 2.",
     }),
-    invalid_field: error('A field is missing, has the wrong type, or breaks its rule.', 'Correct the named field.', {
-      error: 'target_url: is required.',
-    }),
+    invalid_field: error(
+      'A field has the wrong type or breaks its rule, or a required one is missing.',
+      'Correct the named field.',
+      {
+        error: 'target_url: is required.',
+      },
+    ),
     unknown_domain: error(
-      'The domain is not the account’s, or not yet verified (for a batch: live).',
+      'The domain is not the account’s, or not ready: a code requires a verified one, a batch a live one.',
       'Use a domain that is ready, or omit `domain_id`.',
       { error: 'domain_id: must be a domain of this account that is verified, live or failing.' },
     ),
@@ -106,7 +110,7 @@ export const ERROR_EXAMPLES = {
       { error: 'A request with this Idempotency-Key is still running.' },
     ),
     no_target: error(
-      'The code is static or a landing page: it has no target to change.',
+      'The code is static or a landing page, which has no target: nothing was changed.',
       'Change the target of dynamic codes only.',
       {
         error: 'Only dynamic codes have a target that can be changed.',
@@ -123,13 +127,17 @@ export const ERROR_EXAMPLES = {
     batch_too_large: error(`The body is larger than ${MAX_BATCH_BODY}.`, 'Split it into sequential batches.', {
       error: `The body may have at most ${MAX_BATCH_BODY_BYTES} bytes.`,
     }),
-    too_many_rows: error('The batch has more than 25,000 rows.', 'Split it into sequential batches.', {
-      error: tooManyRows(MAX_ROWS + 1),
-    }),
+    too_many_rows: error(
+      `The batch has more than ${MAX_ROWS.toLocaleString('en')} rows.`,
+      'Split it into sequential batches.',
+      {
+        error: tooManyRows(MAX_ROWS + 1),
+      },
+    ),
   },
   429: {
     burst: error(
-      'More than 120 requests of the key in 60 seconds.',
+      'The key made more than 120 requests in 60 seconds.',
       'Wait for as many seconds as `Retry-After` says.',
       {
         error: 'More than 120 requests in 60 seconds; try again in 7 s.',
@@ -159,7 +167,7 @@ export const ERROR_EXAMPLES = {
     ),
   },
   500: {
-    internal: error('An error of the service.', 'Report the `X-Request-Id` of the response.', {
+    internal: error('The service failed.', 'Report the `X-Request-Id` of the response.', {
       error: INTERNAL_ERROR,
     }),
   },

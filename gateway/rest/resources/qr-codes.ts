@@ -162,11 +162,11 @@ export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
         const created = await changed(core.codes.createCode(request, options));
         const { warnings } = created;
         const code = codeJson(requiredField(created.code, 'code'));
-        const envelope = { success: true as const, data: code };
+        const response = { success: true as const, data: code };
         return {
           status: 201,
           headers: { location: `/api/v1/qr-codes/${code.id}` },
-          body: warnings.length > 0 ? { ...envelope, warnings } : envelope,
+          body: warnings.length > 0 ? { ...response, warnings } : response,
         };
       },
     }),
