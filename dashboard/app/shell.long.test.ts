@@ -386,6 +386,37 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.context().close();
   });
 
+  test('closes a dialog whose call has ended after the session', async () => {
+    const page = await pages.open('/team', { context: { locale: 'en-IE' } });
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'E-mail address' }).fill('added@harbour.example');
+    const ended = Promise.withResolvers<void>();
+    await page.route(/AddMember/, async (route) => {
+      const response = await route.fetch();
+      await ended.promise;
+      await route.fulfill({ response });
+    });
+    await Promise.all([page.waitForRequest(/AddMember/), page.keyboard.press('Enter')]);
+    const accounts = pages.client(AccountsService);
+    const isAdded = async () =>
+      (await accounts.listMembers({})).members.some(({ email }) => email.startsWith('added@'));
+    await expect.poll(isAdded).toBe(true);
+    await page.context().clearCookies();
+    await comeBack(page);
+    await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
+    await Promise.all([page.waitForResponse(/AddMember/), ended.resolve()]);
+    const { token } = await accounts.createSignInLink({ email: 'owner@harbour.example' });
+    const other = await page.context().newPage();
+    await other.goto(`${pages.dashboard.url}/sign-in/link#${token}`);
+    await other.getByRole('button').click();
+    await other.waitForURL(`${pages.dashboard.url}/`);
+    await comeBack(page);
+    await page.getByRole('row').filter({ hasText: 'added@harbour.example' }).waitFor();
+    expect(await dialog.count()).toBe(0);
+    await page.context().close();
+  });
+
   test('is opened anew once another person of the account has signed in', async () => {
     const page = await pages.open('/codes', { context: { locale: 'en-NZ' } });
     await page.getByRole('button', { name: 'Signed in as owner@harbour.example' }).waitFor();

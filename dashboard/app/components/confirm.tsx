@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { useIsShown } from '../data/use-is-shown.ts';
+import { useIsMounted } from '../data/use-is-mounted.ts';
 import { useFirstMessages } from '../messages/index.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
@@ -34,14 +34,14 @@ function ConfirmForm({ onClose, children, action, onConfirm, name }: Omit<Confir
   const { common } = useFirstMessages();
   const [typed, setTyped] = useState('');
   const [isPending, setPending] = useState(false);
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const isNamed = name === undefined || sameName(typed, name);
   const confirm = async (event: FormEvent) => {
     event.preventDefault();
     if (isPending || !isNamed) return;
     setPending(true);
     try {
-      if ((await onConfirm()) !== false && isShown()) onClose();
+      if ((await onConfirm()) !== false && isMounted()) onClose();
     } catch {
       // The caller has shown why.
     } finally {

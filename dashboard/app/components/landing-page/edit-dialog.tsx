@@ -8,7 +8,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { showToast } from '../../data/toasts.ts';
 import { transport } from '../../data/transport.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
@@ -50,7 +50,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
   const messages = useMessages();
   const { common, landingPage } = messages;
   const undo = useUndo();
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const [initial, setInitial] = useState(() => code.landingPage ?? create(LandingPageSchema));
   const [page, setPage] = useState(initial);
   const latest = useLatest(page);
@@ -83,7 +83,7 @@ export function EditLandingPage({ code, onClose }: EditLandingPageProps) {
           return;
         }
       }
-      if (isShown()) onClose();
+      if (isMounted()) onClose();
     } catch {
       // Shown in the form, which keeps what was typed.
     }

@@ -3,7 +3,7 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { useRef } from 'react';
 import { METADATA } from '../../../../common/contract/metadata.ts';
 import {
   BatchesService,
@@ -16,6 +16,7 @@ import { useErrorText } from '../../data/error-text.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
 import { showPending, showToast } from '../../data/toasts.ts';
 import { binaryTransport } from '../../data/transport.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 
 /** What applies to all codes of a batch. */
@@ -51,21 +52,14 @@ export function useCreateBatch() {
   const { batches, rowSentence } = useMessages();
   const failureText = useBatchFailureText();
   const keys = useIdempotencyKeys();
-  const isShown = useRef(true);
+  const isMounted = useIsMounted();
   // Whether the batch is known to exist, so that its page says how it goes on.
   const isFound = useRef(false);
-  useEffect(() => {
-    isShown.current = true;
-    return () => {
-      isShown.current = false;
-    };
-  }, []);
   // The page is still shown while the one that the person has chosen is loaded.
-  const isLeft = () => !isShown.current || history.location.pathname !== '/batches/new';
+  const isLeft = () => !isMounted() || history.location.pathname !== '/batches/new';
   const show = (batchId: string) => {
     isFound.current = true;
     if (isLeft()) return;
-    isShown.current = false;
     // What was entered is a batch now.
     void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });
   };

@@ -4,7 +4,7 @@ import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { useCodeActions } from '../../data/code-actions.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
 
@@ -13,7 +13,7 @@ export function RenameDialog({ code, onClose }: { readonly code: Code; readonly 
   const { rename } = useCodeActions();
   const [name, setName] = useState(code.name ?? '');
   const [isPending, setPending] = useState(false);
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const wanted = name.trim();
   const save = async () => {
     if (isPending) return;
@@ -21,7 +21,7 @@ export function RenameDialog({ code, onClose }: { readonly code: Code; readonly 
     // If it fails, a message says why, and the dialog keeps what was typed.
     const isDone = wanted === (code.name ?? '') || (await rename(code, wanted));
     if (!isDone) setPending(false);
-    else if (isShown()) onClose();
+    else if (isMounted()) onClose();
   };
   return (
     <Dialog title={texts.details.rename} isOpen onClose={onClose}>

@@ -4,7 +4,7 @@ import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { useAction } from '../../data/use-action.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './domains.module.css';
 
@@ -13,12 +13,12 @@ export function AddDomain({ onClose }: { readonly onClose: () => void }) {
   const { domains: texts, common } = useMessages();
   const [hostname, setHostname] = useState('');
   const add = useAction(DomainsService.method.addDomain, { errors: 'caller' });
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // What is wrong is shown at the field.
     void add.run({ hostname }).then(
-      () => isShown() && onClose(),
+      () => isMounted() && onClose(),
       () => undefined,
     );
   };

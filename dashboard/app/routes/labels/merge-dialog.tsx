@@ -9,7 +9,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { useFormat } from '../../data/format.ts';
 import { showToast } from '../../data/toasts.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, merge } from './label-calls.ts';
 
@@ -28,7 +28,7 @@ export function MergeDialog({ kind, label, labels, into, onClose }: MergeDialogP
   const format = useFormat();
   const errorText = useErrorText();
   const [text, setText] = useState(into?.name ?? '');
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const others = labels.filter(({ id }) => id !== label.id);
   const kept = others.find(({ name }) => foldedName(name) === foldedName(text));
   const merging = useMutation({
@@ -36,7 +36,7 @@ export function MergeDialog({ kind, label, labels, into, onClose }: MergeDialogP
     onSettled: refreshCodes,
     onSuccess: (_done, target) => {
       showToast(texts.merged(label.name, target.name));
-      if (isShown()) onClose();
+      if (isMounted()) onClose();
     },
   });
   const effect = kind === 'folder' ? texts.mergeFolderEffect : texts.mergeTagEffect;

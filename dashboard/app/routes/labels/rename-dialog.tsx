@@ -10,7 +10,7 @@ import { refreshCodes } from '../../data/code-lists.ts';
 import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { showToast } from '../../data/toasts.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
@@ -30,7 +30,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
   const { common, labels: texts } = useMessages();
   const errorText = useErrorText();
   const undo = useUndo();
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const [name, setName] = useState(label.name);
   const renaming = useMutation({
     mutationFn: (wanted: string) => rename(kind, label.id, wanted),
@@ -59,7 +59,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
       };
       showToast(texts.renamed(wanted), { undo: () => void undo(takeBack) });
     }
-    if (isShown()) onClose();
+    if (isMounted()) onClose();
   };
   return (
     <Dialog title={texts.renameTitle(label.name)} isOpen onClose={onClose}>

@@ -6,7 +6,7 @@ import { Field } from '../../components/field.tsx';
 import { Select } from '../../components/select.tsx';
 import { ROLES, type RoleName, useMay } from '../../data/session.ts';
 import { useAction } from '../../data/use-action.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import { roleOf } from './roles.ts';
 import styles from './team.module.css';
@@ -18,12 +18,12 @@ export function AddMember({ onClose }: { readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<RoleName>('editor');
   const add = useAction(AccountsService.method.addMember, { errors: 'caller', done: texts.addedToast(email) });
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // What is wrong is shown at the field.
     void add.run({ email: email.trim(), role: roleOf(role) }).then(
-      () => isShown() && onClose(),
+      () => isMounted() && onClose(),
       () => undefined,
     );
   };

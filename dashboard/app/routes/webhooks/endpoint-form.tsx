@@ -7,7 +7,7 @@ import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { StayGuard } from '../../components/leave-guard.tsx';
 import { useAction } from '../../data/use-action.ts';
-import { useIsShown } from '../../data/use-is-shown.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Secret } from './secret.tsx';
 import styles from './webhooks.module.css';
@@ -34,12 +34,12 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
     unknown: texts.unknownResult,
   });
   const update = useAction(WebhooksService.method.updateEndpoint, { errors: 'caller', done: texts.saved });
-  const isShown = useIsShown();
+  const isMounted = useIsMounted();
   const error = create.error ?? update.error;
   const save = async () => {
     if (endpoint) {
       await update.run({ id: endpoint.id, url, events: [...events], updateMask: { paths: ['url', 'events'] } });
-      if (isShown()) onClose();
+      if (isMounted()) onClose();
       return;
     }
     const { endpoint: created, secret } = await create.run({ url, events: [...events] });
