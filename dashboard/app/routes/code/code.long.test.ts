@@ -145,6 +145,24 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await expect.poll(async () => (await targetOf(code))?.targetUrl).toBe('https://example.com/theirs');
   });
 
+  test('keeps what is typed into the form when the call of one that was cancelled ends', async () => {
+    const code = await newCode('Slow');
+    const page = await pages.open(`/codes/${code.id}`);
+    const save = await holdCalls(page, /SetTarget/);
+    const url = page.getByRole('textbox', { name: 'Target URL' });
+    await press(page, 'Change target');
+    await url.fill('https://example.com/slow');
+    await press(page, 'Save target');
+    await press(page, 'Cancel');
+    await press(page, 'Change target');
+    await url.fill('https://example.com/next');
+    save();
+    await page.getByText('Saved as version 2.').waitFor();
+    await page.waitForTimeout(300);
+    expect(await url.inputValue()).toBe('https://example.com/next');
+    await page.close();
+  });
+
   test('shows a target that was saved although the answer was lost, and does not take it for another person’s', async () => {
     const code = await newCode('Lost');
     const page = await pages.open(`/codes/${code.id}`);

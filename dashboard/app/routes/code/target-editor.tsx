@@ -13,6 +13,7 @@ import { SaveFailed } from '../../components/save-failed.tsx';
 import { reasonOf } from '../../data/error-reason.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
 import { refreshTarget } from '../../data/refresh-target.ts';
+import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { parametersProblem } from './draft-problems.ts';
@@ -41,6 +42,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const [initial, setInitial] = useState(() => draftOf(target));
   const [draft, setDraft] = useState(initial);
   const latest = useLatest(draft);
+  const isMounted = useIsMounted();
   const [wasSent, setSent] = useState(false);
   const [unfinished, setUnfinished] = useState<readonly string[]>([]);
   const element = useRef<HTMLFormElement>(null);
@@ -49,6 +51,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     id: code.id,
     target,
     onSaved: (saved) => {
+      if (!isMounted()) return;
       if (!isChanged(latest.current, saved)) return onClose();
       // What was typed meanwhile has not been sent: the form goes on from what was.
       setInitial(saved);
