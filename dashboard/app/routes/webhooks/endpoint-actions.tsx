@@ -1,4 +1,4 @@
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useRouter } from '@tanstack/react-router';
 import { Ellipsis, KeyRound, Pencil, Power, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -22,6 +22,7 @@ interface EndpointActionsProps {
 export function EndpointActions({ endpoint, onTest, onSecret }: EndpointActionsProps) {
   const { webhooks: texts, common } = useMessages();
   const navigate = useNavigate();
+  const { history } = useRouter();
   const [asked, setAsked] = useState<'edit' | 'rotate' | 'disable' | 'delete'>();
   const { id, url, enabled } = endpoint;
   const test = useAction(WebhooksService.method.sendTestEvent);
@@ -31,6 +32,10 @@ export function EndpointActions({ endpoint, onTest, onSecret }: EndpointActionsP
   const remove = useAction(WebhooksService.method.deleteEndpoint, { done: texts.deleted });
   const close = () => setAsked(undefined);
   const sendTest = async () => onTest((await test.run({ id })).delivery?.id ?? '');
+  const leave = async () => {
+    // The person may have left already.
+    if (history.location.pathname === `/webhooks/${id}`) await navigate({ to: '/webhooks' });
+  };
   const setEnabled = (action: typeof enable, wanted: boolean) =>
     action.run({ id, enabled: wanted, updateMask: { paths: ['enabled'] } });
   return (
@@ -87,7 +92,7 @@ export function EndpointActions({ endpoint, onTest, onSecret }: EndpointActionsP
         isOpen={asked === 'delete'}
         action={texts.delete}
         name={url}
-        onConfirm={() => remove.run({ id }).then(() => navigate({ to: '/webhooks' }))}
+        onConfirm={() => remove.run({ id }).then(leave)}
       >
         {texts.deleteText}
       </Confirm>
