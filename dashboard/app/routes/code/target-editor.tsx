@@ -138,9 +138,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
                 onPress={() => {
                   setDraft({ ...draft, rules: [...draft.rules, newRule()] });
                   // With the last one that can be added, the button is gone.
-                  passFocus(() =>
-                    element.current?.querySelector<HTMLElement>(':scope > * > fieldset:last-of-type input'),
-                  );
+                  passFocus(() => element.current?.querySelector<HTMLElement>(`.${styles.rule}:last-of-type input`));
                 }}
               >
                 {form.addRule}
