@@ -1,5 +1,6 @@
 import type { RefObject } from 'react';
 import { Menu as AriaMenu, MenuItem, Popover } from 'react-aria-components';
+import { flushSync } from 'react-dom';
 import styles from './menu.module.css';
 import type { MenuAction } from './menu-action.ts';
 
@@ -18,7 +19,8 @@ export default function MenuList({ label, actions, trigger, onClose }: MenuListP
     onClose();
     requestAnimationFrame(() => {
       trigger.current?.focus();
-      onAction();
+      // What it changes is rendered before the next frame, as after a press: `passFocus` relies on that.
+      flushSync(onAction);
     });
   };
   return (

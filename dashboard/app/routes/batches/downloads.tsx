@@ -32,8 +32,8 @@ export function Downloads({ batch, title }: { readonly batch: Batch; readonly ti
   const isRunning = running !== undefined;
   const wasRunning = useRef(isRunning);
   useEffect(() => {
-    // The button that had the focus has given way to the other one.
-    if (wasRunning.current !== isRunning) passFocus(() => (isRunning ? cancel : opener).current);
+    // The button that had the focus has given way to the other one, which may be gone again by the next frame.
+    if (wasRunning.current !== isRunning) passFocus(() => cancel.current ?? opener.current);
     wasRunning.current = isRunning;
   }, [isRunning]);
   const { created = 0, failed = 0, skipped = 0 } = batch.counts ?? {};
