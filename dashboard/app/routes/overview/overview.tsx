@@ -11,9 +11,10 @@ import { useMay } from '../../data/session.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import { Attention } from './attention.tsx';
 import styles from './overview.module.css';
+import { refreshInterval } from './refresh-interval.ts';
 import { Scans } from './scans.tsx';
 import { PERIODS } from './search.ts';
-import { REFRESH_MS, Tiles } from './tiles.tsx';
+import { Tiles } from './tiles.tsx';
 import { TopCodes } from './top-codes.tsx';
 
 const route = getRouteApi('/');
@@ -22,7 +23,7 @@ const route = getRouteApi('/');
 export function Overview() {
   const { overview, shell } = useFirstMessages();
   const { days = 30 } = route.useSearch();
-  const query = useQuery(AccountsService.method.getAccount, {}, { refetchInterval: REFRESH_MS });
+  const query = useQuery(AccountsService.method.getAccount, {}, { refetchInterval: refreshInterval });
   const mayBeNew = query.data?.usage?.codesUsed === 0n;
   const { data: codes } = useQuery(CodesService.method.listCodes, { limit: 1 }, { enabled: mayBeNew });
   const isNew = mayBeNew && codes?.total === 0n;

@@ -4,7 +4,7 @@ import { TimeChart } from '../../components/charts/time-chart.tsx';
 import { Loaded } from '../../components/loaded.tsx';
 import { Panel } from '../../components/page.tsx';
 import { useFirstMessages } from '../../messages/index.ts';
-import { REFRESH_MS } from './tiles.tsx';
+import { refreshInterval } from './refresh-interval.ts';
 import { lastDays } from './windows.ts';
 
 /** Scans of the account by day. */
@@ -12,7 +12,7 @@ export function Scans({ days }: { readonly days: number }) {
   const { overview } = useFirstMessages();
   // Twice the period, as the tile that compares it with the one before asks for.
   const report = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
-    refetchInterval: REFRESH_MS,
+    refetchInterval: refreshInterval,
     select: ({ figures }) => figures?.intervals.slice(-days) ?? [],
   });
   return (

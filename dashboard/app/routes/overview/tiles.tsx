@@ -5,10 +5,8 @@ import { AnalyticsService, Granularity } from '../../../../proto/gen/signpost/an
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
+import { refreshInterval } from './refresh-interval.ts';
 import { compareToday, lastDays, scansOf } from './windows.ts';
-
-/** How often the figures are loaded again while the page is visible, in ms. */
-export const REFRESH_MS = 60_000;
 
 /** The account's figures: scans today and in the period, codes and requests of the plan. */
 export function Tiles({ usage, days }: { readonly usage: Usage | undefined; readonly days: number }) {
@@ -29,7 +27,7 @@ function TodayTile() {
   const { data, isLoadingError } = useQuery(
     AnalyticsService.method.getScanReport,
     { ...lastDays(2), granularity: Granularity.HOUR },
-    { refetchInterval: REFRESH_MS, select: ({ figures }) => compareToday(figures?.intervals ?? []) },
+    { refetchInterval: refreshInterval, select: ({ figures }) => compareToday(figures?.intervals ?? []) },
   );
   const note = (today: NonNullable<typeof data>) =>
     today.hours === 0
@@ -53,7 +51,7 @@ function PeriodTile({ days }: { readonly days: number }) {
   const { overview } = useFirstMessages();
   const format = useFormat();
   const { data, isLoadingError } = useQuery(AnalyticsService.method.getScanReport, lastDays(2 * days + 1), {
-    refetchInterval: REFRESH_MS,
+    refetchInterval: refreshInterval,
     select: ({ figures }) => {
       const intervals = figures?.intervals ?? [];
       return {

@@ -9,7 +9,7 @@ import { nameOfCode } from '../../data/code-names.ts';
 import { useFormat } from '../../data/format.ts';
 import { useFirstMessages } from '../../messages/index.ts';
 import styles from './overview.module.css';
-import { REFRESH_MS } from './tiles.tsx';
+import { refreshInterval } from './refresh-interval.ts';
 import { lastDays } from './windows.ts';
 
 /** How many are listed: as many as are beside the chart. */
@@ -21,7 +21,7 @@ export function TopCodes({ days }: { readonly days: number }) {
   const top = useQuery(
     AnalyticsService.method.listTopCodes,
     { ...lastDays(days), limit: LISTED },
-    { refetchInterval: REFRESH_MS },
+    { refetchInterval: refreshInterval },
   );
   return (
     <Panel>

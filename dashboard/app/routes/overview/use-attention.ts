@@ -5,7 +5,7 @@ import { type Batch, BatchesService, BatchStatus } from '../../../../proto/gen/s
 import { type Domain, DomainState, DomainsService } from '../../../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { serverNow } from '../../data/clock.ts';
-import { REFRESH_MS } from './tiles.tsx';
+import { refreshInterval } from './refresh-interval.ts';
 
 /** Share of a limit from which the overview mentions it. */
 const NEARLY_REACHED = 0.8;
@@ -32,7 +32,7 @@ export function useAttention({ usage, features }: GetAccountResponse): {
   readonly isComplete: boolean;
 } {
   const hasBatches = features?.bulk !== false;
-  const options = { refetchInterval: REFRESH_MS };
+  const options = { refetchInterval: refreshInterval };
   const domains = useQuery(DomainsService.method.listDomains, {}, options);
   const endpoints = useQuery(WebhooksService.method.listEndpoints, {}, options);
   const batches = useQuery(
