@@ -4,7 +4,7 @@ import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { parseWebAddress } from '../../../../common/codes/web-address.ts';
 import { MAX_LABEL_CHARACTERS, MAX_TAGS } from '../../../../common/contract/limits.ts';
 import { type BatchRowInput, BatchRowInputSchema } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { folderProblem } from '../../components/filing-fields.tsx';
+import { folderProblem, tagsProblem } from '../../components/filing-fields.tsx';
 import type { Messages } from '../../messages/index.ts';
 import type { CsvFile } from './read-csv.ts';
 
@@ -67,7 +67,7 @@ export interface CheckedRows {
 
 /**
  * Reads the rows, gives each the tags for all codes as well, and checks what can be checked here. The core decides finally,
- * and rows fail one by one. `tagsForAll`: at most `MAX_TAGS`, or the problem is theirs and none of the rows'.
+ * and rows fail one by one. `tagsForAll`: if no code can have them, the problem is theirs and none of the rows'.
  */
 export function checkRows(
   { rows, numbers }: CsvFile,
@@ -75,7 +75,7 @@ export function checkRows(
   tagsForAll: readonly string[],
   { common, batches }: Messages,
 ): CheckedRows {
-  const added = byFoldedName(tagsForAll.length > MAX_TAGS ? [] : tagsForAll);
+  const added = byFoldedName(tagsProblem(tagsForAll) ? [] : tagsForAll);
   const good: BatchRowInput[] = [];
   const problems: RowProblem[] = [];
   const bad: number[] = [];

@@ -71,4 +71,5 @@ test('a row has its own tags and those for all codes, each once, and at most 20 
   expect(check(['summer', 'OWN 1']).good).toHaveLength(2);
   // These are refused where they are entered.
   expect(check(Array.from({ length: 21 }, (_, n) => `all ${n}`)).bad).toEqual([]);
+  expect(check(['x'.repeat(101)]).problems).toEqual([]);
 });
