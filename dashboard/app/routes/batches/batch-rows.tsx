@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import {
   type Batch,
   BatchesService,
@@ -39,8 +39,13 @@ export function BatchRows({ batch, status }: { readonly batch: Batch; readonly s
   // Of a completed batch no row is waiting: these were read before it was.
   const isOutdated = batch.status === BatchStatus.COMPLETED && rows.some((row) => row.status === RowStatus.PENDING);
   const outdated = isOutdated ? status : undefined;
+  const lastOutdated = useRef(outdated);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have changed when more of them are done.
-  useEffect(() => void refetch(), [refetch, done, batch.status, outdated]);
+  useEffect(() => {
+    const wasJustRead = outdated === undefined && lastOutdated.current === status;
+    lastOutdated.current = outdated;
+    if (!wasJustRead) void refetch();
+  }, [refetch, done, batch.status, outdated]);
   if (query.isError && rows.length === 0) {
     return <LoadFailed error={query.error} retry={() => void refetch()} />;
   }

@@ -303,6 +303,8 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('link', { name: 'Files' }).click();
     await page.getByRole('row', { name: /One.*Created/ }).waitFor();
     await page.getByRole('row', { name: /nowhere.*Failed/ }).waitFor();
+    await page.waitForTimeout(300);
+    expect(calls).toBe(2);
     await page.close();
   });
 
