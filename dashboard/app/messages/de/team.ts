@@ -15,6 +15,8 @@ export const team: typeof en = {
   you: 'Sie',
   addedToast: (email) => `${email} wurde hinzugefügt`,
   changed: (email, role) => `${email} hat jetzt die Rolle: ${role}`,
+  notUndone: (email) =>
+    `Jemand anderes hat inzwischen die Rolle von ${email} geändert oder das Mitglied entfernt. Nichts wurde geändert.`,
   ownerTitle: (email) => `${email} zum Inhaber machen?`,
   ownerText: 'Inhaber dürfen alles: auch Sie entfernen, den API-Schlüssel ersetzen und das Konto schließen.',
   ownerAction: 'Zum Inhaber machen',

@@ -14,6 +14,8 @@ export const team = {
   you: 'you',
   addedToast: (email: string) => `${email} has been added`,
   changed: (email: string, role: string) => `${email} is now: ${role}`,
+  notUndone: (email: string) =>
+    `Someone else has changed the role of ${email} or removed them since. Nothing was changed.`,
   ownerTitle: (email: string) => `Make ${email} an owner?`,
   ownerText: 'Owners may do everything: also remove you, replace the API key, and close the account.',
   ownerAction: 'Make an owner',

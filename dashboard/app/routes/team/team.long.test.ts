@@ -85,6 +85,32 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await accounts.removeMember({ id: ben?.id ?? '' });
   });
 
+  test('takes back a role although an answer was lost, but not one that another person has changed since', async () => {
+    const accounts = pages.client(AccountsService);
+    const email = 'cora@harbour.example';
+    const id = (await accounts.addMember({ email, role: Role.VIEWER })).member?.id ?? '';
+    const roleNow = async () => (await accounts.listMembers({})).members.find((each) => each.id === id)?.role;
+    const page = await pages.open('/team');
+    const role = page.getByRole('button', { name: `Role of ${email}` });
+    await role.press('ArrowRight');
+    await page.getByText(`${email} is now: Editor`).waitFor();
+    await accounts.updateMember({ id, role: Role.ADMIN });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByText(`Someone else has changed the role of ${email}`).waitFor();
+    expect(await roleNow()).toBe(Role.ADMIN);
+
+    await role.getByText('Admin').waitFor();
+    await role.press('ArrowLeft');
+    await page.getByText(`${email} is now: Editor`).waitFor();
+    await page.route(/UpdateMember/, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByRole('button', { name: 'Try again' }).press('Enter');
+    await page.getByText(`${email} is now: Admin`).waitFor();
+    expect(await roleNow()).toBe(Role.ADMIN);
+    await page.close();
+    await accounts.removeMember({ id });
+  });
+
   test('is renamed', async () => {
     const page = await pages.open('/team');
     await page.getByRole('textbox', { name: 'Name of the account' }).focus();
