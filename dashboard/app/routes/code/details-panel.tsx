@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { type Code, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { IconButton } from '../../components/button.tsx';
 import { Copyable } from '../../components/copy-button.tsx';
+import { folderProblem, tagsProblem } from '../../components/filing-fields.tsx';
 import { Panel, Section } from '../../components/page.tsx';
 import { Picker } from '../../components/picker.tsx';
 import { RelativeTime } from '../../components/time.tsx';
@@ -51,6 +52,7 @@ export function DetailsPanel({ code }: { readonly code: Code }) {
                   value={[code.folder?.id ?? '']}
                   onChange={([id = '']) => void actions.file(code, id)}
                   onCreate={(name) => void actions.file(code, name)}
+                  mayBeName={(name) => folderProblem(name) === undefined}
                 >
                   <IconButton icon={Pencil} label={details.changeFolder} />
                 </Picker>
@@ -69,6 +71,7 @@ export function DetailsPanel({ code }: { readonly code: Code }) {
                   value={code.tags}
                   onChange={(chosen) => void actions.tag(code, chosen)}
                   onCreate={(name) => void actions.tag(code, [...code.tags, name])}
+                  mayBeName={(name) => tagsProblem([name]) === undefined}
                   isMultiple
                 >
                   <IconButton icon={Pencil} label={details.changeTags} />
