@@ -44,7 +44,7 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
     /^must be one hostname without a wildcard; add each host separately\.$/,
     'Platzhalter sind nicht möglich. Bitte fügen Sie jeden Hostnamen einzeln hinzu.',
   ],
-  [/^must be a hostname such as (\S+)\.$/, 'das ist kein gültiger Hostname wie zum Beispiel $1.'],
+  [/^must be a hostname such as (\S+)\.$/, 'das ist kein gültiger Hostname. Gültig ist zum Beispiel $1.'],
   [/^must have at least two labels, such as (\S+)\.$/, 'muss aus mindestens zwei Teilen bestehen, zum Beispiel $1.'],
   [/^(\S+) is the platform itself\.$/, '„$1“ ist der Hostname von Signpost selbst.'],
   [/^a code can have at most (\d+) tags\.$/, 'Ein Code hat höchstens $1 Tags.'],
