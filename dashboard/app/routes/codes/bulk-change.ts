@@ -139,6 +139,7 @@ async function run(
 ): Promise<void> {
   const all: Code[] = [];
   let waiting: Code[] = [];
+  let withoutTarget = 0;
   let done = 0;
   const flush = async () => {
     if (waiting.length === 0) return;
@@ -153,7 +154,7 @@ async function run(
       if (signal.aborted) break;
       if (change.kind === 'retarget') {
         const dynamic = page.filter(({ type }) => type === CodeType.DYNAMIC);
-        tally.hadNoTarget(page.length - dynamic.length);
+        withoutTarget += page.length - dynamic.length;
         all.push(...dynamic);
       }
       waiting.push(...page);
@@ -161,8 +162,9 @@ async function run(
       if (all.length > MAX_TARGETS) throw new RangeError('too many targets');
     }
     if (!signal.aborted) await flush();
-    if (change.kind === 'retarget' && all.length > 0 && !signal.aborted) {
-      onProgress(0);
+    if (change.kind === 'retarget' && !signal.aborted) {
+      tally.hadNoTarget(withoutTarget);
+      if (all.length > 0) onProgress(0);
       await retarget(all, () => change.url, change.note, tally, { onProgress, signal });
     }
   } catch (error) {
