@@ -10,7 +10,7 @@ const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
 /**
  * Expects that a page has no findings of axe in either theme, wide and narrow, and nothing that scrolls sideways.
- * `isVariant`: it differs little from what another test checks so, and axe sees it only wide and light.
+ * `isVariant`: another test checks a similar page in full; axe checks this one only wide and light.
  */
 export async function expectAccessible(page: Page, { isVariant = false } = {}): Promise<void> {
   for (const width of WIDTHS) {

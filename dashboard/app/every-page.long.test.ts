@@ -49,7 +49,7 @@ const VIEWS: readonly View[] = [
   {
     name: '1440-light',
     context: { viewport: LARGE, colorScheme: 'light' },
-    // The other pages are checked so by their own tests, with `expectAccessible`.
+    // The tests of the other pages check them at this size, with `expectAccessible`.
     pages: SCREENSHOTS ? NAMES : ['codes', 'one-code'],
   },
   { name: '390-german', context: { viewport: SMALL, colorScheme: 'dark', locale: 'de-DE' }, pages: NAMES },
