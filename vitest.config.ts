@@ -6,10 +6,14 @@ import LongestFirst from './test/harness/longest-first.ts';
 // Property tests draw from it; the reporter prints it.
 process.env.TEST_SEED ??= String(randomInt(2 ** 31));
 
-// For all processes that tests start, most of all commands: with it the command line starts with three quarters of the CPU time.
+// For all processes that tests start, most of all commands: with it the command line starts with three quarters of the
+// CPU time.
 process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/compiled');
 
-/** Tests of faults, hostile clients, SDKs and generated clients, and those that wait for timeouts, take minutes: `npm run test:long`. */
+/**
+ * Tests of faults, hostile clients, SDKs and generated clients, and those that wait for timeouts, take minutes:
+ * `npm run test:long`.
+ */
 export const LONG_TESTS = ['test/{clients,faults,helm,hostile,sdk,torture}/**/*.test.ts', '**/*.long.test.ts'];
 
 export default defineConfig({

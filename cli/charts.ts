@@ -24,7 +24,10 @@ export function bar(value: number, most: number, width: number): string {
   return '█'.repeat(eighths >> 3) + (eighths % 8 === 0 ? '' : EIGHTHS[eighths % 8]);
 }
 
-/** Sums of consecutive values such that at most `count` remain. The last group is complete, the first one may be smaller. */
+/**
+ * Sums of consecutive values such that at most `count` remain. The last group is complete, the first one may be
+ * smaller.
+ */
 export function grouped(values: readonly number[], count: number): { sums: number[]; size: number } {
   const size = Math.max(1, Math.ceil(values.length / count));
   const sums: number[] = [];

@@ -10,8 +10,8 @@ import { EXIT_CODES } from './exit-codes.ts';
 /** Runs commands of the command line. */
 export interface CommandLine {
   /**
-   * With variables of its own, a command gets a process of its own. Others take turns in one, or as many as run at a time:
-   * to start and to load its modules takes a command ten times as long as what it does.
+   * With variables of its own, a command gets a process of its own. Others take turns in one, or as many as run at a
+   * time: to start and to load its modules takes a command ten times as long as what it does.
    */
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>;
   /** The value printed with `--json`, on one line; the command has to succeed without output on standard error. */

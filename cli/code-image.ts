@@ -62,8 +62,8 @@ async function drawn(account: string, id: string): Promise<string> {
 }
 
 /**
- * Without colours the drawing depends on the terminal's, which only some terminals state, in COLORFGBG: `0;15` is black on
- * white. Most are dark.
+ * Without colours the drawing depends on the terminal's, which only some terminals state, in COLORFGBG: `0;15` is black
+ * on white. Most are dark.
  */
 function ink(): 'colours' | 'light' | 'dark' {
   if (process.stdout.isTTY && process.stdout.hasColors(256)) return 'colours';

@@ -11,7 +11,9 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** Executes the command lines that it receives, one after the other: loading the modules takes most of a command's time. */
+/**
+ * Executes the command lines that it receives, one after the other: loading the modules takes most of a command's time.
+ */
 process.on('message', async (args: CommandMessage) => {
   const printed = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)

@@ -20,9 +20,10 @@ const VARIABLES = {
 };
 
 /**
- * Creates clients of a core (`CORE_HOST`, `CORE_PORT`, by default on this machine) with `SERVICE_TOKEN`, or the one that a
- * local run stores in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`). `account`: the
- * account to act for, `acct_…`. The protocol's packages are loaded only here: `--help` does not need them.
+ * Creates clients of a core (`CORE_HOST`, `CORE_PORT`, by default on this machine) with `SERVICE_TOKEN`, or the one
+ * that a local run stores in `DATA_DIR`, or over TLS (`CORE_CA`) with a certificate (`CORE_CERT`, `CORE_KEY`).
+ * `account`: the account to act for, `acct_…`. The protocol's packages are loaded only here: `--help` does not need
+ * them.
  */
 export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Promise<CoreClients> {
   const values = readVariables(VARIABLES, env);

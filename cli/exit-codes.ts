@@ -4,7 +4,9 @@ export const EXIT_CODES = {
   failed: 1,
   /** Invalid usage: nothing was called. */
   usage: 2,
-  /** The command was executed, but the request is not fulfilled, or only in part, or its result could not be printed. */
+  /**
+   * The command was executed, but the request is not fulfilled, or only in part, or its result could not be printed.
+   */
   unfulfilled: 3,
 } as const;
 

@@ -43,7 +43,10 @@ function optionOf(command: Command, field: string): string | undefined {
   return candidates.find((candidate) => command.options.some(({ long }) => long === candidate));
 }
 
-/** A sentence of the core about a field, `target_url: must …`, with the option that sets the field: `--target-url: must …`. */
+/**
+ * A sentence of the core about a field, `target_url: must …`, with the option that sets the field:
+ * `--target-url: must …`.
+ */
 export function withOptionName(command: Command, sentence: string): string {
   const [, field = '', description = ''] = /^([\w.[\]]+): (.+)$/s.exec(sentence) ?? [];
   const option = optionOf(command, field);
@@ -51,7 +54,9 @@ export function withOptionName(command: Command, sentence: string): string {
   return option === '--policy' ? `--policy: ${policyPath(field)}${description}` : `${option}: ${description}`;
 }
 
-/** The path of a field in the file of a policy: `rules[0].then.split[1].target_url: `; empty for the policy as a whole. */
+/**
+ * The path of a field in the file of a policy: `rules[0].then.split[1].target_url: `; empty for the policy as a whole.
+ */
 export function policyPath(field: string): string {
   const path = field
     .replace(/^policy\.?/, '')

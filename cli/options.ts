@@ -70,8 +70,8 @@ export function destructive(command: Command): Command {
 }
 
 /**
- * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script that
- * pipes something into the command has confirmed nothing, and a person whose standard error goes elsewhere sees no
+ * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script
+ * that pipes something into the command has confirmed nothing, and a person whose standard error goes elsewhere sees no
  * question. `consequence`: a sentence about what would happen, which may contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
@@ -98,8 +98,8 @@ async function ask(question: string): Promise<string> {
 }
 
 /**
- * Parses a time of ISO 8601: in this machine's time zone unless it states one; a day alone is its start in UTC. `Date` also
- * takes 30 February for 2 March, `12/11/2026` for a day in December, and `7` for July 2001.
+ * Parses a time of ISO 8601: in this machine's time zone unless it states one; a day alone is its start in UTC. `Date`
+ * also takes 30 February for 2 March, `12/11/2026` for a day in December, and `7` for July 2001.
  */
 export function time(text: string): Date {
   const [, day] = /^(\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/i.exec(text) ?? [];

@@ -50,8 +50,8 @@ export function table(records: readonly DisplayRecord[]): string {
 }
 
 /**
- * Formats a table that is at most `width` characters wide: the columns in `shortened` are truncated as far as necessary,
- * the first one first, but not below their number of characters.
+ * Formats a table that is at most `width` characters wide: the columns in `shortened` are truncated as far as
+ * necessary, the first one first, but not below their number of characters.
  */
 export function fittedTable(
   records: readonly DisplayRecord[],

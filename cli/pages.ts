@@ -19,9 +19,9 @@ export interface PageRange {
 }
 
 /**
- * Reads pages of a list until `limit` items are read, and shows its progress unless `json` is set. `read` returns a page of
- * at most `limit` items (the core may return fewer) after a cursor or, for the first page, an offset. `what`: the items'
- * name.
+ * Reads pages of a list until `limit` items are read, and shows its progress unless `json` is set. `read` returns a
+ * page of at most `limit` items (the core may return fewer) after a cursor or, for the first page, an offset. `what`:
+ * the items' name.
  */
 export async function readPages<Item>(
   { limit = Number.POSITIVE_INFINITY, offset }: PageRange,

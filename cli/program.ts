@@ -14,8 +14,8 @@ interface Group {
 }
 
 /**
- * All groups. A module is imported only if one of its commands is used: importing all of them, with the protobuf messages
- * that they need, takes five times as long as `--help`.
+ * All groups. A module is imported only if one of its commands is used: importing all of them, with the protobuf
+ * messages that they need, takes five times as long as `--help`.
  */
 const GROUPS: Readonly<Record<string, Group>> = {
   account: {
@@ -99,7 +99,9 @@ Examples:
   $ npm run signpost -- code create --account acct_… --target-url https://example.com/menu
   $ npm run --silent signpost -- --json account list`;
 
-/** Creates the program with the commands of the group that the arguments `given` name, or without any with all commands. */
+/**
+ * Creates the program with the commands of the group that the arguments `given` name, or without any with all commands.
+ */
 export async function createProgram(given?: readonly string[]): Promise<Command> {
   const word = given && (given.find((argument) => !argument.startsWith('-')) ?? '');
   const program = new StrictCommand('signpost')
@@ -162,8 +164,8 @@ function rejectRepetitions(command: Command): void {
 const MAY_BE_EMPTY = ['--text', '--note', '--query', '--visitor'];
 
 /**
- * Rejects `--folder "$FOLDER"` without that variable, which must neither remove something nor count as absent, and without
- * the quotation marks, by which the next option becomes the value.
+ * Rejects `--folder "$FOLDER"` without that variable, which must neither remove something nor count as absent, and
+ * without the quotation marks, by which the next option becomes the value.
  */
 function rejectLostValues(command: Command, given: readonly string[]): void {
   for (const option of command.options.filter(({ required }) => required)) {

@@ -8,8 +8,8 @@ export type Update = (done: number, total?: number) => void;
 
 /**
  * Executes a long operation and meanwhile shows on standard error how far it is, or for how long it has been running if
- * nobody knows. Nothing is shown with `--json` (`json`) or if standard error is not a terminal. `what`: such as `Exporting
- * images`.
+ * nobody knows. Nothing is shown with `--json` (`json`) or if standard error is not a terminal. `what`: such as
+ * `Exporting images`.
  */
 export async function withProgress<Result>(
   { json, what }: { readonly json: boolean; readonly what: string },
@@ -23,8 +23,8 @@ export async function withProgress<Result>(
     const seconds = Math.floor((Date.now() - startTime) / 1_000);
     return `${what} … ${value > 0 ? value : `${seconds} s`}`;
   };
-  // With `gracefulExit` the first Ctrl-C would only stop the bar, and without `linewrap` the end of the process by a signal
-  // would leave a terminal that does not wrap lines.
+  // With `gracefulExit` the first Ctrl-C would only stop the bar, and without `linewrap` the end of the process by a
+  // signal would leave a terminal that does not wrap lines.
   const bar = new SingleBar(
     { format, fps: 5, clearOnComplete: true, gracefulExit: false, linewrap: true, barsize: 30 },
     Presets.shades_classic,

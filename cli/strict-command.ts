@@ -1,6 +1,8 @@
 import { Command, type Option } from 'commander';
 
-/** Names the mistakes that commander reports as something else. It calls these methods, which its types do not declare. */
+/**
+ * Names the mistakes that commander reports as something else. It calls these methods, which its types do not declare.
+ */
 export class StrictCommand extends Command {
   override createCommand(name?: string): StrictCommand {
     return new StrictCommand(name);

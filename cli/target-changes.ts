@@ -66,7 +66,8 @@ export function targetChangeCommands(target: Command): void {
     .action(async ({ account, file, dryRun, note = '' }: ChangeOptions) => {
       const rows = await readTargetRows(file);
       const request = create(ChangeTargetsRequestSchema, { rows: rows.map(({ input }) => input), dryRun, note });
-      // The core reads no such message. Its error does not name the file, and is received a minute later if it is far larger.
+      // The core reads no such message. Its error does not name the file, and is received a minute later if it is far
+      // larger.
       if (toBinary(ChangeTargetsRequestSchema, request).length > MAX_ROWS_BYTES) {
         throw new UsageError(
           `--file: ${file} has more than 8 MiB of rows. Split it: a change takes at most that much.`,

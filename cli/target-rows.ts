@@ -22,8 +22,8 @@ export interface FileRow {
 }
 
 /**
- * Reads the rows of `target change --file`: CSV in UTF-8 with a header, separated by commas, or by semicolons if the header
- * is. Throws a `UsageError` if the file as a whole is not that.
+ * Reads the rows of `target change --file`: CSV in UTF-8 with a header, separated by commas, or by semicolons if the
+ * header is. Throws a `UsageError` if the file as a whole is not that.
  */
 export async function readTargetRows(path: string): Promise<FileRow[]> {
   const rows = parsed(await readOptionFile('--file', path));

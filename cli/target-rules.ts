@@ -112,7 +112,9 @@ async function addRule(
   printChanged(json, target);
 }
 
-/** An error about a rule that the policy already had, which no option of the command sets; undefined for other errors. */
+/**
+ * An error about a rule that the policy already had, which no option of the command sets; undefined for other errors.
+ */
 function aboutOtherRule(error: unknown, added: number): OperatorError | undefined {
   if (!(error instanceof ConnectError)) return undefined;
   const [, field = '', index, description] = /^(policy\.rules\[(\d+)\][\w.[\]]*): (.+)$/s.exec(error.rawMessage) ?? [];

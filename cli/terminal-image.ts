@@ -37,8 +37,9 @@ export function drawnSize(modules: Modules): number {
 }
 
 /**
- * Draws a code with half blocks, two modules per character. `ink`: what the terminal draws characters with. With `colours`
- * the drawing sets black on white itself; otherwise light characters on a dark terminal have to be the light modules.
+ * Draws a code with half blocks, two modules per character. `ink`: what the terminal draws characters with. With
+ * `colours` the drawing sets black on white itself; otherwise light characters on a dark terminal have to be the light
+ * modules.
  */
 export function halfBlocks(modules: Modules, ink: 'colours' | 'light' | 'dark'): string {
   const size = drawnSize(modules);

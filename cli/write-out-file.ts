@@ -10,9 +10,9 @@ type Content = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
  * Writes the file that the option `--out` names, or replaces it. It is written under a temporary name first, so that a
- * failure leaves no partial file under `path`. A device or named pipe is written to directly: renaming a file to its path
- * would replace it, even `/dev/null`. Of a symbolic link, the file that it leads to is replaced. Returns whether the result
- * of the command may be printed: not if it would follow the content, on standard output.
+ * failure leaves no partial file under `path`. A device or named pipe is written to directly: renaming a file to its
+ * path would replace it, even `/dev/null`. Of a symbolic link, the file that it leads to is replaced. Returns whether
+ * the result of the command may be printed: not if it would follow the content, on standard output.
  */
 export async function writeOutFile(path: string, content: Content): Promise<boolean> {
   const existing = await stat(path).catch(() => undefined);

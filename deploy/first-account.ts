@@ -7,8 +7,8 @@ import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
 /**
  * Creates the first account, and prints its key and a session to copy and paste. Does nothing if there is an account.
- * Reads the variables of the command line (`CORE_HOST`, `SERVICE_TOKEN`) and `PUBLIC_URL`. This is the only program in a
- * container that prints a secret, and it does so on standard output.
+ * Reads the variables of the command line (`CORE_HOST`, `SERVICE_TOKEN`) and `PUBLIC_URL`. This is the only program in
+ * a container that prints a secret, and it does so on standard output.
  */
 try {
   const { PUBLIC_URL: url = 'http://localhost:8080' } = readVariables(

@@ -6,8 +6,8 @@ import { configured } from '../common/runtime/read-configured-file.ts';
 const READY = { method: 'GET', path: '/readyz', headers: {}, body: '', serves: () => true };
 
 /**
- * The health check of a container: `node deploy/health.ts core`, `… worker`, `… gateway` or `… dashboard`. Exits with 0 if the
- * program in this container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
+ * The health check of a container: `node deploy/health.ts core`, `… worker`, `… gateway` or `… dashboard`. Exits with 0
+ * if the program in this container serves, else with 1. A check takes 0.1 s of CPU time, most of it Node’s start.
  */
 const CHECKS = {
   // It may require a token for health as for everything else.

@@ -175,8 +175,8 @@ function protobuf(path: string): Part {
 }
 
 /**
- * A proto file with the messages of those that it imports from `proto/` after its own, in one package: a document's reader
- * has no other file, and AsyncAPI's parser of protobuf schemas rejects imports that it does not know.
+ * A proto file with the messages of those that it imports from `proto/` after its own, in one package: a document's
+ * reader has no other file, and AsyncAPI's parser of protobuf schemas rejects imports that it does not know.
  */
 function withoutOwnImports(path: string): string {
   const read = (name: string) => readFileSync(resolve(import.meta.dirname, '../proto', name), 'utf8');

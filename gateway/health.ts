@@ -30,10 +30,10 @@ export function problemOf(found: { readonly failing: string | undefined; readonl
 }
 
 /**
- * `GET /readyz`: 200 while scans can be answered and recorded. 503 until the table has contained the whole topic for the first
- * time, while the disk can't be written, and from the moment that the gateway is asked to stop. `degraded` lists problems
- * that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at most once a second,
- * however frequent the requests are.
+ * `GET /readyz`: 200 while scans can be answered and recorded. 503 until the table has contained the whole topic for
+ * the first time, while the disk can't be written, and from the moment that the gateway is asked to stop. `degraded`
+ * lists problems that are no reason to send scans elsewhere. Any worker answers for all of them; the core is checked at
+ * most once a second, however frequent the requests are.
  */
 export function readiness({ spool, table, core, state, isStopping }: Parts): (response: ServerResponse) => void {
   const coreResponds = singleFlight(() => respondsInTime(core.check()));

@@ -35,9 +35,9 @@ const HEADERS_MS = 15_000;
 const TIMEOUT_CHECK_MS = 5_000;
 
 /**
- * How long a request may take to arrive in all, in addition to two calls to the core, in ms. Its headers may take 15 s; until it
- * is read, a body waits for the turn of its caller to be authenticated and for memory, 10 s each; then it may take 30 s. So
- * this limit is for what has none of its own.
+ * How long a request may take to arrive in all, in addition to two calls to the core, in ms. Its headers may take 15 s;
+ * until it is read, a body waits for the turn of its caller to be authenticated and for memory, 10 s each; then it may
+ * take 30 s. So this limit is for what has none of its own.
  */
 const REQUEST_MS = 70_000;
 const CALLS = 2;

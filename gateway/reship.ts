@@ -15,8 +15,8 @@ import { SPOOLS } from './redirect/spool/segments.ts';
 import { SHIPPED } from './redirect/spool/shipped-segments.ts';
 
 /**
- * `node gateway/reship.ts --since <ms since 1970>`, run on a gateway's machine and with its variables: publishes again the
- * scans on the gateway's disk, and prints the counts as JSON. `signpost scans reship` runs it.
+ * `node gateway/reship.ts --since <ms since 1970>`, run on a gateway's machine and with its variables: publishes again
+ * the scans on the gateway's disk, and prints the counts as JSON. `signpost scans reship` runs it.
  */
 const { DATA_DIR, KAFKA_BROKERS, DATABASE_URL } = GATEWAY_VARIABLES;
 

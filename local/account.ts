@@ -17,9 +17,9 @@ export interface LocalAccount {
 }
 
 /**
- * The account whose API key is stored in `DATA_DIR/api-key`, and its id in `DATA_DIR/account`. It is created on the first
- * start, and again with another Postgres, but not if its key was rotated. If it is the first account of the installation, it
- * gets sample data.
+ * The account whose API key is stored in `DATA_DIR/api-key`, and its id in `DATA_DIR/account`. It is created on the
+ * first start, and again with another Postgres, but not if its key was rotated. If it is the first account of the
+ * installation, it gets sample data.
  */
 export async function localAccount(
   { dataDir, sample }: Pick<Settings, 'dataDir' | 'sample'>,

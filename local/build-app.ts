@@ -10,8 +10,8 @@ const APP = resolve(import.meta.dirname, '../dashboard/app');
 const SHARED = ['../common', '../proto/gen'].map((path) => resolve(import.meta.dirname, path));
 
 /**
- * Builds the dashboard's pages, if a source has changed since they were last built, and reports it on the console. After a
- * failure the dashboard serves the previous pages, or a page that says that there are none.
+ * Builds the dashboard's pages, if a source has changed since they were last built, and reports it on the console.
+ * After a failure the dashboard serves the previous pages, or a page that says that there are none.
  */
 export async function buildApp(dataDir: string, signal: AbortSignal): Promise<void> {
   const log = join(dataDir, 'logs/dashboard-build.log');
@@ -31,7 +31,10 @@ export function isAppOutdated(): Promise<boolean> {
   return isOutdated(APP, SHARED);
 }
 
-/** Whether a source of the app in `folder`, or a `shared` one, is newer than the build; false if the folder has no sources. */
+/**
+ * Whether a source of the app in `folder`, or a `shared` one, is newer than the build; false if the folder has no
+ * sources.
+ */
 export async function isOutdated(folder: string, shared: readonly string[] = []): Promise<boolean> {
   const newest = await newestIn(folder);
   if (newest === undefined) return false;

@@ -35,8 +35,8 @@ const COMPILE_CACHE = resolve(PROJECT, 'node_modules/.cache/compiled');
 const READY_WITHIN_MS = 60_000;
 
 /**
- * Starts a program and waits for its message `{ type: 'ready' }`. Rejects with an `OperatorError` if it exits before, and
- * with the signal's reason if `signal` aborts before; the process has then exited.
+ * Starts a program and waits for its message `{ type: 'ready' }`. Rejects with an `OperatorError` if it exits before,
+ * and with the signal's reason if `signal` aborts before; the process has then exited.
  *
  * The process runs in a separate session: Ctrl-C in the terminal reaches only this process, which stops the others in
  * order. If this process dies without stopping it, the IPC channel closes, and the child exits.

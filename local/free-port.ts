@@ -24,7 +24,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Restricts this process to one of `of` equal ranges: processes that start servers at the same time never get the same port. */
+/**
+ * Restricts this process to one of `of` equal ranges: processes that start servers at the same time never get the same
+ * port.
+ */
 export function takeFreePortsFrom(range: number, of: number): void {
   const size = Math.floor((MAX_PORT - MIN_PORT + 1) / of);
   first = MIN_PORT + range * size;

@@ -26,9 +26,9 @@ interface User {
 }
 
 /**
- * Finds the programs for this machine. Root runs them as the owner of `data`, or as the user `postgres` if there is no data
- * yet: a single `sudo npm start` must not take a user's data away. That user becomes the owner of `folder`, which must
- * exist.
+ * Finds the programs for this machine. Root runs them as the owner of `data`, or as the user `postgres` if there is no
+ * data yet: a single `sudo npm start` must not take a user's data away. That user becomes the owner of `folder`, which
+ * must exist.
  */
 export async function findPostgres(folder: string, data: string): Promise<PostgresPrograms> {
   const paths = await installedPaths();
@@ -91,8 +91,8 @@ async function findUser(name: string): Promise<User | undefined> {
 
 /**
  * The command prefix with which root runs a command as another user, because Postgres refuses to run as root. Root's
- * checkout or temporary folder is often inaccessible to other users: only then the user gets the one capability needed to
- * access it.
+ * checkout or temporary folder is often inaccessible to other users: only then the user gets the one capability needed
+ * to access it.
  */
 async function unprivileged({ uid, gid }: User, folder: string, program: string): Promise<string[]> {
   const plain = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];

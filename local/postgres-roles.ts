@@ -15,7 +15,9 @@ export interface LocalServer {
   readonly secret: string;
 }
 
-/** The URL of a database for one of the roles. Without `sslmode`, pg would go by `PGSSLMODE`, and the server has no TLS. */
+/**
+ * The URL of a database for one of the roles. Without `sslmode`, pg would go by `PGSSLMODE`, and the server has no TLS.
+ */
 export function addressOf({ port, secret }: LocalServer, role: string, database: string): string {
   const password = role === SUPERUSER ? secret : createHmac('sha256', secret).update(role).digest('base64url');
   return `postgres://${role}:${encodeURIComponent(password)}@${LOOPBACK}:${port}/${database}?sslmode=disable`;

@@ -24,8 +24,8 @@ export interface LocalPostgres {
   /** The URL of the same database for gateways. */
   readonly gatewayUrl: string;
   /**
-   * Resolves when Postgres has ended without `stop`, with a message; never for a Postgres elsewhere. It looks every second,
-   * from the call on.
+   * Resolves when Postgres has ended without `stop`, with a message; never for a Postgres elsewhere. It looks every
+   * second, from the call on.
    */
   ended(): Promise<string>;
   /** Stops it and all connections; resolves when no process is left running. */
@@ -54,8 +54,8 @@ const WATCH_MS = 1_000;
 const ATTEMPTS = 3;
 
 /**
- * Starts the Postgres that npm installed. The first start initialises `folder`. A Postgres left running by a crashed start
- * is reused.
+ * Starts the Postgres that npm installed. The first start initialises `folder`. A Postgres left running by a crashed
+ * start is reused.
  */
 export async function startPostgres({ folder, settings = {} }: PostgresOptions): Promise<LocalPostgres> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -76,8 +76,8 @@ export async function startPostgres({ folder, settings = {} }: PostgresOptions):
     url: addressOf(server, OWNER, OWNER),
     gatewayUrl: addressOf(server, GATEWAY_ROLE, OWNER),
     async ended() {
-      // pg_ctl is the parent of the process. Whether its port is free needs no connection, nor its process id, which another
-      // process may have by now.
+      // pg_ctl is the parent of the process. Whether its port is free needs no connection, nor its process id, which
+      // another process may have by now.
       while (!stopping.signal.aborted && !(await isFree(port))) await pause(WATCH_MS, stopping.signal);
       if (stopping.signal.aborted) return new Promise(() => undefined);
       return `Postgres ended. ${await tail(log, before?.size ?? 0)}`;

@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { OperatorError } from '../common/runtime/operator-error.ts';
 
 /**
- * Writes or replaces a file atomically: after a crash or a power cut it has its old content or all of the new one. Rejects
- * with an `OperatorError` if it can't be written, for example to a full disk.
+ * Writes or replaces a file atomically: after a crash or a power cut it has its old content or all of the new one.
+ * Rejects with an `OperatorError` if it can't be written, for example to a full disk.
  */
 export async function replaceFile(path: string, text: string, mode = 0o644): Promise<void> {
   const draft = `${path}.new`;

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { replaceFile } from './replace-file.ts';
 
 /**
- * The secret in a file that only its owner may read; created on the first call. The file is written atomically, so that a
- * start that dies here leaves no partial secret behind.
+ * The secret in a file that only its owner may read; created on the first call. The file is written atomically, so that
+ * a start that dies here leaves no partial secret behind.
  */
 export async function readOrCreateSecret(path: string, create: () => string = randomSecret): Promise<string> {
   const existing = await readSecret(path);

@@ -1,6 +1,6 @@
 /**
- * Commands to copy and paste: create a code, scan it, download its image and see the scan. `url`: where the REST API and
- * scans are served, without a slash at the end.
+ * Commands to copy and paste: create a code, scan it, download its image and see the scan. `url`: where the REST API
+ * and scans are served, without a slash at the end.
  */
 export function session(url: string, apiKey: string): string {
   const api = `${url}/api/v1`;

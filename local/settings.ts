@@ -33,11 +33,16 @@ export interface Settings {
   readonly host: string;
   /** The start of scan URLs. `PUBLIC_URL`, default `http://$host:$PORT`. */
   readonly publicUrl: string;
-  /** `DASHBOARD_URL`, default `http://$host:$DASHBOARD_PORT`; undefined if the dashboard requires https on this host. */
+  /**
+   * `DASHBOARD_URL`, default `http://$host:$DASHBOARD_PORT`; undefined if the dashboard requires https on this host.
+   */
   readonly dashboardUrl: string | undefined;
   /** A Postgres to use instead of a local one. `DATABASE_URL`. */
   readonly databaseUrl: string | undefined;
-  /** Whether the account of a new installation gets sample data, also the rest after an interruption. `SAMPLE`, default true. */
+  /**
+   * Whether the account of a new installation gets sample data, also the rest after an interruption. `SAMPLE`, default
+   * true.
+   */
   readonly sample: boolean;
 }
 

@@ -20,10 +20,11 @@ import { readSettings, type Settings } from './settings.ts';
 import { signInText, welcome } from './welcome.ts';
 
 /**
- * `npm start`: Postgres, a core that answers calls, one for background work, a gateway and the dashboard on this machine,
- * each a separate process as in production, and stopped in reverse order. Processes that die are not restarted:
- * supervisors do that in production, and here it would hide the reason. Rejects with an `OperatorError`, or with the reason
- * of `interruption.stop`; by then everything has stopped. `given`: the environment, with all values in it.
+ * `npm start`: Postgres, a core that answers calls, one for background work, a gateway and the dashboard on this
+ * machine, each a separate process as in production, and stopped in reverse order. Processes that die are not
+ * restarted: supervisors do that in production, and here it would hide the reason. Rejects with an `OperatorError`, or
+ * with the reason of `interruption.stop`; by then everything has stopped. `given`: the environment, with all values in
+ * it.
  */
 async function run(given: NodeJS.ProcessEnv, settings: Settings, interruption: Interruption): Promise<void> {
   const { dataDir, dashboardPort } = settings;

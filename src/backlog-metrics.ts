@@ -43,9 +43,9 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
       unit: '{delivery}',
       waiting: `Webhook deliveries that are due; ${COUNTED}`,
       oldest: 'How long the longest overdue webhook delivery has been due',
-      // What may not be sent yet is not due: all that waits while an endpoint fails, and all but test events while it is not
-      // verified. Indexes: webhook_endpoints_due, and webhook_deliveries_due or webhook_deliveries_tests for each of its endpoints,
-      // whatever the statistics are: a join could start from all pending deliveries.
+      // What may not be sent yet is not due: all that waits while an endpoint fails, and all but test events while it
+      // is not verified. Indexes: webhook_endpoints_due, and webhook_deliveries_due or webhook_deliveries_tests for
+      // each of its endpoints, whatever the statistics are: a join could start from all pending deliveries.
       statement: promptStatement(
         'metrics_webhooks',
         `select count(*)::integer as waiting, extract(epoch from now() - min(due_at))::float8 as age
@@ -94,8 +94,8 @@ const BACKLOGS: Readonly<Record<'relay' | 'worker', readonly Backlog[]>> = {
 };
 
 /**
- * Measures what waits for the roles of this process, over all processes: each core with the role reports the same figures.
- * While Postgres is unavailable there are none.
+ * Measures what waits for the roles of this process, over all processes: each core with the role reports the same
+ * figures. While Postgres is unavailable there are none.
  */
 export function measureBacklogs(pool: Pool, roles: ReadonlySet<string>): void {
   const meter = metrics.getMeter('signpost.core');

@@ -7,8 +7,8 @@ import { migrations } from './db/migrations/index.ts';
 import { entities } from './entities.ts';
 
 /**
- * `npm run migrate`: brings the schema up to date, for installations in which that is a step of its own (`MIGRATE=false`).
- * May run while cores of older releases run; see docs/operating/upgrades.md, "Upgrades".
+ * `npm run migrate`: brings the schema up to date, for installations in which that is a step of its own
+ * (`MIGRATE=false`). May run while cores of older releases run; see docs/operating/upgrades.md, "Upgrades".
  */
 try {
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);

@@ -16,8 +16,8 @@ import { entities } from './entities.ts';
  */
 
 /**
- * Added to every version, if the time in ms is not above that: more changes than one code can have seen since the backup.
- * The time also exceeds what gateways have seen after an earlier restore of the same backup.
+ * Added to every version, if the time in ms is not above that: more changes than one code can have seen since the
+ * backup. The time also exceeds what gateways have seen after an earlier restore of the same backup.
  */
 const VERSION_OFFSET = 1_000_000;
 
@@ -29,8 +29,8 @@ try {
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(DATABASE_URL, 2, entities);
   running.defer(() => database.close());
-  // With the log in Postgres, a gateway that did not run meanwhile would skip the records with offsets that it has already read
-  // once. The records that follow supersede all earlier ones.
+  // With the log in Postgres, a gateway that did not run meanwhile would skip the records with offsets that it has
+  // already read once. The records that follow supersede all earlier ones.
   await raiseOffsets(database.pool, ROUTES.name, POSITION_OFFSET);
   const domains = await republishDomains(database, VERSION_OFFSET);
   const codes = await republishCodes(database.pool, VERSION_OFFSET);

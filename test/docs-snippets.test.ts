@@ -82,7 +82,9 @@ test('the snippets that are marked `run` work in a running Signpost, one after a
   const core = `127.0.0.1:${signpost.corePort}`;
   const env = { ...process.env, SERVICE_TOKEN: signpost.serviceToken, CORE_PORT: String(signpost.corePort) };
 
-  /** Runs commands as they stand there, but with this Signpost's addresses, and with ids in place of those cut short. */
+  /**
+   * Runs commands as they stand there, but with this Signpost's addresses, and with ids in place of those cut short.
+   */
   const runCommands = async (commands: string, printed: string): Promise<string> => {
     const latest = (pattern: RegExp) => [...printed.matchAll(pattern)].at(-1)?.[1] ?? 'none';
     const adapted = commands

@@ -137,7 +137,8 @@ describe.skipIf(!ours)('over a Kafka with an authorizer, TLS and logins', () => 
         ({ headers }) => headers.get('location') ?? '',
       );
     expect(await scan(0)).toBe('https://example.com/');
-    // Changes get from the gateway that carried them to the other one by the topic of routes alone, once it knows a code.
+    // Changes get from the gateway that carried them to the other one by the topic of routes alone, once it knows a
+    // code.
     expect(await scan(1)).toBe('https://example.com/');
     const routesTaken = async () => {
       const ready = await fetch(`${signpost.gateways[1]?.url}/readyz`);

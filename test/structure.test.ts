@@ -45,3 +45,13 @@ function importsOf(file: string): { file: string; from: string; to: string }[] {
     return program === 'src' && rest.length > 0 && to !== from ? [{ file, from, to }] : [];
   });
 }
+
+test('comments are no wider than code', () => {
+  const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', ':!*/gen/*'], { encoding: 'utf8' });
+  const isWide = (line: string) => line.length > 120 && /^ *(\/\/(?! biome-ignore)|\/?\*)/.test(line);
+  const wide = files
+    .trim()
+    .split('\n')
+    .filter((file) => readFileSync(file, 'utf8').split('\n').some(isWide));
+  expect(wide).toEqual([]);
+});

@@ -76,7 +76,10 @@ export function timeJson(time: Timestamp | undefined): string {
 const MAX_CACHED = 100;
 const cached = new Map<number, string>();
 
-/** The same for ms since 1970. It is cached: rows of a batch share their times, and formatting one takes as long as a row. */
+/**
+ * The same for ms since 1970. It is cached: rows of a batch share their times, and formatting one takes as long as a
+ * row.
+ */
 export function isoTime(ms: number): string {
   const known = cached.get(ms);
   if (known !== undefined) return known;

@@ -29,8 +29,8 @@ const MAPPED = /^::ffff:.*\./i;
 
 /**
  * Reads a country database in MaxMind's format into memory (the bundled one: 8 MB); a look-up then takes about 1 µs.
- * Records contain the country as `country.iso_code` (MaxMind, DB-IP) or `country_code` (the bundled one). Rejects if the
- * file cannot be read or is not such a database.
+ * Records contain the country as `country.iso_code` (MaxMind, DB-IP) or `country_code` (the bundled one). Rejects if
+ * the file cannot be read or is not such a database.
  */
 export async function openCountries(file = BUNDLED): Promise<CountryOf> {
   const decoded = new Map<string | number, unknown>();

@@ -122,9 +122,9 @@ const KEPT_END = 100;
 const RETRY_S = 1;
 
 /**
- * Creates an error for the caller: `sentence` is one that a person can act on; its middle is left out if what it quotes makes
- * it too long. `details` are figures that belong to the reason. Besides its ErrorInfo, an error about a field carries a
- * BadRequest, and one after which the call may be repeated a RetryInfo.
+ * Creates an error for the caller: `sentence` is one that a person can act on; its middle is left out if what it quotes
+ * makes it too long. `details` are figures that belong to the reason. Besides its ErrorInfo, an error about a field
+ * carries a BadRequest, and one after which the call may be repeated a RetryInfo.
  */
 export function failure(
   reason: Reason,

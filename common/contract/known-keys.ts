@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 
-/** Maximum number of keys, about 1 MB. When it is reached, all are forgotten, and are valid again after their next check. */
+/**
+ * Maximum number of keys, about 1 MB. When it is reached, all are forgotten, and are valid again after their next
+ * check.
+ */
 const MAX_KEYS = 10_000;
 
 /**

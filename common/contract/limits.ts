@@ -18,7 +18,9 @@ export const MAX_TIMEOUT_MS = 10 * 60_000;
 /** The maximum number of tags of a code. Source: docs/contract.md, "The QR code resource". */
 export const MAX_TAGS = 20;
 
-/** The maximum number of characters in the name of a folder or tag. Source: docs/contract.md, "The QR code resource". */
+/**
+ * The maximum number of characters in the name of a folder or tag. Source: docs/contract.md, "The QR code resource".
+ */
 export const MAX_LABEL_CHARACTERS = 100;
 
 /** Most distinct tag references that are read. A code has 20 tags, so more can only be other spellings or mistakes. */
@@ -33,9 +35,9 @@ export const tooManyRows = (rows: number) =>
   `A batch may have at most ${MAX_ROWS} rows, this one has ${rows}; split it.`;
 
 /**
- * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100 codes
- * fits a message of 8 MiB, and every record of the log is far below Kafka's default limit of 1 MiB. Source: docs/targets.md,
- * "Policies".
+ * The maximum size of a policy, in an event and in a route, and of a landing page, in bytes. With it a page of 100
+ * codes fits a message of 8 MiB, and every record of the log is far below Kafka's default limit of 1 MiB. Source:
+ * docs/targets.md, "Policies".
  */
 const MAX_CONTENT_BYTES = 60_000;
 

@@ -6,9 +6,10 @@ import { throttledReport } from '../runtime/throttled-report.ts';
 const EVERY_MS = 60_000;
 
 /**
- * Logs connections that a listening server could not accept (ENOBUFS, ENOMEM) or closed because of its `maxConnections`:
- * at once, and then at most once a minute, with their number since the last line. Without a listener, the error would end
- * the process. Connections for which the process has no file descriptor left cause no event: libuv closes them.
+ * Logs connections that a listening server could not accept (ENOBUFS, ENOMEM) or closed because of its
+ * `maxConnections`: at once, and then at most once a minute, with their number since the last line. Without a listener,
+ * the error would end the process. Connections for which the process has no file descriptor left cause no event: libuv
+ * closes them.
  */
 export function logAcceptErrors(server: Server, logger: Logger): void {
   const failed = throttledReport(EVERY_MS, (connections, { code }: NodeJS.ErrnoException) => {

@@ -2,8 +2,8 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * How long a connection stays open after its last response, in ms: closing it while the client still sends would reset it,
- * and the client could lose the response (RFC 9112 §9.6).
+ * How long a connection stays open after its last response, in ms: closing it while the client still sends would reset
+ * it, and the client could lose the response (RFC 9112 §9.6).
  */
 const LINGER_MS = 2_000;
 
@@ -25,8 +25,8 @@ export interface ErrorFormat {
 
 /**
  * Listens to `clientError` and `connect`. Both are emitted as soon as the bytes are parsed, while responses to earlier
- * requests of the connection may still be pending: these are sent first. If the rest of a request is malformed that has been
- * answered before it arrived, there is no second response.
+ * requests of the connection may still be pending: these are sent first. If the rest of a request is malformed that has
+ * been answered before it arrived, there is no second response.
  */
 export function answerClientErrors(server: Server, format: ErrorFormat): ClientErrors {
   /** Responses that are not sent, or whose requests have not arrived. */

@@ -1,6 +1,9 @@
 import ipaddr from 'ipaddr.js';
 
-/** The client that an address counts as: the IPv4 address, or the /64 of an IPv6 address, as one subscriber has all of it. */
+/**
+ * The client that an address counts as: the IPv4 address, or the /64 of an IPv6 address, as one subscriber has all of
+ * it.
+ */
 export function clientOf(address: string): string {
   if (!address.includes(':')) return address;
   try {

@@ -8,8 +8,8 @@ const CLOSE_MS = 500;
 const CHECK_MS = 5;
 
 /**
- * Closes the port of a server once no connection has arrived for a moment, because the kernel resets those that are still in
- * the accept queue. Resolves when the port is closed; calls `ended` when all connections are.
+ * Closes the port of a server once no connection has arrived for a moment, because the kernel resets those that are
+ * still in the accept queue. Resolves when the port is closed; calls `ended` when all connections are.
  *
  * `descriptor`: of the listening socket, if new connections shall be ignored meanwhile.
  */

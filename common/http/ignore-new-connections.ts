@@ -1,10 +1,10 @@
 /**
  * Makes the kernel ignore attempts to open a connection to a listening socket, while handshakes that have begun still
- * complete: a socket filter drops every segment with the SYN flag. Clients retry after a second. Without this, a connection
- * that arrives between the last accept and the closing of the socket would be reset.
+ * complete: a socket filter drops every segment with the SYN flag. Clients retry after a second. Without this, a
+ * connection that arrives between the last accept and the closing of the socket would be reset.
  *
- * Node can't set socket options, so this calls `setsockopt` by `node:ffi`, which is experimental. Returns false where that
- * isn't possible: on other systems than 64-bit Linux, and in versions of Node without `node:ffi`.
+ * Node can't set socket options, so this calls `setsockopt` by `node:ffi`, which is experimental. Returns false where
+ * that isn't possible: on other systems than 64-bit Linux, and in versions of Node without `node:ffi`.
  */
 export function ignoreNewConnections(descriptor: number): boolean {
   const ffi = process.getBuiltinModule('node:ffi');

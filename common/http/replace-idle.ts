@@ -25,8 +25,8 @@ export interface LimitedConnections {
 }
 
 /**
- * Limits the connections of a server in total: a new one replaces an idle one. Call it after other listeners were added, as
- * its own must run first.
+ * Limits the connections of a server in total: a new one replaces an idle one. Call it after other listeners were
+ * added, as its own must run first.
  */
 export function replaceIdle(
   server: Server,
@@ -44,9 +44,9 @@ export function replaceIdle(
   let noneIdleUntil = 0;
 
   /**
-   * Closes approximately the longest idle connection: the first that has transferred nothing since its last check, so that
-   * nobody has to record times. Connections that are slow to send a request or to read a response count as idle too, or
-   * slow clients could occupy all of them. Returns false if a request is being answered on every connection.
+   * Closes approximately the longest idle connection: the first that has transferred nothing since its last check, so
+   * that nobody has to record times. Connections that are slow to send a request or to read a response count as idle
+   * too, or slow clients could occupy all of them. Returns false if a request is being answered on every connection.
    */
   function closeIdle(): boolean {
     if (performance.now() < noneIdleUntil) return false;
@@ -74,7 +74,8 @@ export function replaceIdle(
   }
 
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-    // Node itself answers requests with `Expect` only if nothing listens: they would wait forever, and count as being answered.
+    // Node itself answers requests with `Expect` only if nothing listens: they would wait forever, and count as being
+    // answered.
     if (server.listenerCount(event) === 0) continue;
     server.prependListener(event, (_request, response: ServerResponse) => {
       const connection = connections.get(response.req.socket);

@@ -18,8 +18,8 @@ interface WatchedResponse {
 export type WatchResponse = (sent: Pick<Writable, 'writableLength' | 'once' | 'off'>, close: () => void) => () => void;
 
 /**
- * Limits the memory of responses that clients do not read. Above `maxBytes` in all, it closes the connections whose responses
- * have been unread longest; above twice that, also those that only the last check found unread.
+ * Limits the memory of responses that clients do not read. Above `maxBytes` in all, it closes the connections whose
+ * responses have been unread longest; above twice that, also those that only the last check found unread.
  */
 export function limitUnreadResponses({ maxBytes = MAX_BYTES, checkMs = CHECK_MS } = {}): WatchResponse {
   const responses = new Map<Pick<Writable, 'writableLength'>, WatchedResponse>();

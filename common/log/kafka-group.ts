@@ -10,12 +10,12 @@ import type { ConsumeOptions, Subscription } from './log.ts';
 const CHECK_MS = 5_000;
 
 /**
- * Joins a consumer group: see `Log.consume`. If the topic was deleted and created again, its offsets in the former one mean
- * nothing, but are valid as soon as the new one has as many records, which would then be skipped. So each commit contains
- * the topic's id as its metadata, and a position in another topic is replaced by the beginning.
+ * Joins a consumer group: see `Log.consume`. If the topic was deleted and created again, its offsets in the former one
+ * mean nothing, but are valid as soon as the new one has as many records, which would then be skipped. So each commit
+ * contains the topic's id as its metadata, and a position in another topic is replaced by the beginning.
  *
- * A consumer queries the id once, before it reads anything. So an id in a commit may be that of an earlier topic than its
- * offset, whereupon records are read again, but not that of a later one.
+ * A consumer queries the id once, before it reads anything. So an id in a commit may be that of an earlier topic than
+ * its offset, whereupon records are read again, but not that of a later one.
  */
 export function consumeTopic(kafka: Kafka, logger: Logger, options: ConsumeOptions): Subscription {
   const { topic, group } = options;

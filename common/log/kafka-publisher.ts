@@ -30,10 +30,10 @@ interface Used {
 }
 
 /**
- * Opens a publisher that replaces its producer after each failure and leaves retries to its caller. kafkajs's own second
- * attempt skips brokers that answered the first one, including the records of partitions that such a broker has become
- * the leader of, and reports success. And while a broker hangs, kafkajs learns no new leaders: as long as one hung (118 s),
- * nothing arrived.
+ * Opens a publisher that replaces its producer after each failure and leaves retries to its caller. kafkajs's own
+ * second attempt skips brokers that answered the first one, including the records of partitions that such a broker has
+ * become the leader of, and reports success. And while a broker hangs, kafkajs learns no new leaders: as long as one
+ * hung (118 s), nothing arrived.
  */
 export function openPublisher(kafka: Kafka): Publisher {
   let current: Used | undefined;
@@ -83,9 +83,9 @@ const TRANSACTION_COORDINATOR = 1;
  *
  * The number is the producer epoch of a transactional id, used here without transactions: their markers would take up
  * offsets between the records. kafkajs requests an epoch only together with transactions, so the idempotent producer's
- * own InitProducerId request is sent to the name's coordinator instead. An epoch is valid for one publisher and until its
- * first failure: kafkajs would then reuse the sequence numbers of records that may have arrived for other records, which
- * brokers would drop as duplicates.
+ * own InitProducerId request is sent to the name's coordinator instead. An epoch is valid for one publisher and until
+ * its first failure: kafkajs would then reuse the sequence numbers of records that may have arrived for other records,
+ * which brokers would drop as duplicates.
  */
 export async function openFencedPublisher(kafka: Kafka, name: string): Promise<Publisher> {
   // kafkajs insists on a second attempt for idempotent producers.

@@ -11,9 +11,9 @@ const HEARTBEAT_MS = 3_000;
 /** How long brokers hold a fetch without records: stopping takes up to this long. */
 const FETCH_WAIT_MS = 1_000;
 /**
- * The maximum size of a fetch, for one partition and in all: brokers fill it partition by partition, which kafkajs lists
- * in a different order each time. With 4 MiB a poll of the recorder is full, and it records a sixth more than with the
- * default of 1 MiB; a larger total only took more memory.
+ * The maximum size of a fetch, for one partition and in all: brokers fill it partition by partition, which kafkajs
+ * lists in a different order each time. With 4 MiB a poll of the recorder is full, and it records a sixth more than
+ * with the default of 1 MiB; a larger total only took more memory.
  */
 const PARTITION_BYTES = 4 * 2 ** 20;
 const FETCH_BYTES = 10 * 2 ** 20;

@@ -45,8 +45,9 @@ export function kafkaProblem(error: unknown): string | undefined {
 }
 
 /**
- * Logs refusals: each reason at once and then at most once a minute. A program that brokers refuse continues, like without
- * Kafka, since a login or a right may be added later; nothing else would say that this outage does not end by itself.
+ * Logs refusals: each reason at once and then at most once a minute. A program that brokers refuse continues, like
+ * without Kafka, since a login or a right may be added later; nothing else would say that this outage does not end by
+ * itself.
  */
 export function refusalReporter(logger: Logger): (text: string) => void {
   const reports = new Map<string, (count: number, text: string) => void>();

@@ -7,8 +7,9 @@ const METADATA = { apiKey: 3, apiVersion: 10, apiName: 'Metadata' };
 const [UNKNOWN_TOPIC, NOT_AUTHORIZED] = [3, 29];
 
 /**
- * The id that Kafka assigned to a topic when it was created; rejects if there is no such topic. kafkajs supports metadata
- * requests up to version 6, which has no ids, so this builds its own request and sends it over a connection of kafkajs.
+ * The id that Kafka assigned to a topic when it was created; rejects if there is no such topic. kafkajs supports
+ * metadata requests up to version 6, which has no ids, so this builds its own request and sends it over a connection of
+ * kafkajs.
  */
 export async function kafkaTopicId(cluster: Cluster, topic: string): Promise<string> {
   // Finds the brokers. It also fails if the topic is missing, which the error below says better.
@@ -22,9 +23,9 @@ export async function kafkaTopicId(cluster: Cluster, topic: string): Promise<str
 }
 
 /**
- * MetadataRequest version 10 of Kafka's protocol guide. It is "flexible": lengths are unsigned varints of length + 1, and
- * every structure ends with its tagged fields, here none. The first are those of the header, because kafkajs writes the
- * older header without them.
+ * MetadataRequest version 10 of Kafka's protocol guide. It is "flexible": lengths are unsigned varints of length + 1,
+ * and every structure ends with its tagged fields, here none. The first are those of the header, because kafkajs writes
+ * the older header without them.
  */
 function requestFor(topic: string): Buffer {
   const name = Buffer.from(topic);

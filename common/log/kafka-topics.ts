@@ -7,8 +7,8 @@ const REPLICAS = 3;
 const IN_SYNC = 2;
 
 /**
- * The largest record batch that a topic accepts, in bytes: more than a request of `kafka-publisher.ts` has. It is set in
- * case the brokers' own limit is lower than Kafka's default, which is about the same.
+ * The largest record batch that a topic accepts, in bytes: more than a request of `kafka-publisher.ts` has. It is set
+ * in case the brokers' own limit is lower than Kafka's default, which is about the same.
  */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
@@ -17,8 +17,8 @@ const USABLE_WITHIN_MS = 10_000;
 const USABLE_POLL_MS = 50;
 
 /**
- * Creates missing topics; rejects with a `TopicMismatch` if an existing one retains less than needed. `listed`: how many
- * brokers `KAFKA_BROKERS` lists.
+ * Creates missing topics; rejects with a `TopicMismatch` if an existing one retains less than needed. `listed`: how
+ * many brokers `KAFKA_BROKERS` lists.
  */
 export async function ensureKafkaTopics(
   admin: Admin,
@@ -40,7 +40,8 @@ export async function ensureKafkaTopics(
 async function createTopics(admin: Admin, topics: readonly Topic[], listed: number): Promise<void> {
   const { brokers } = await admin.describeCluster();
   const replicas = Math.min(REPLICAS, Math.max(brokers.length, listed));
-  // Replicas are not added later, so a topic that was created while brokers were down could lose records for ever after.
+  // Replicas are not added later, so a topic that was created while brokers were down could lose records for ever
+  // after.
   if (brokers.length < replicas) {
     throw new Error(
       `Only ${brokers.length} of ${listed} brokers are running: topics are created once ${replicas} are.`,
@@ -60,8 +61,8 @@ async function createTopics(admin: Admin, topics: readonly Topic[], listed: numb
         { name: 'max.message.bytes', value: String(MAX_BATCH_BYTES) },
         // In case the brokers allow it by default: a replica that lacks acknowledged records would become the leader.
         { name: 'unclean.leader.election.enable', value: 'false' },
-        // By default a record has its publisher's time. Then brokers reject all records of a machine whose clock is an hour
-        // ahead, and delete those of one whose clock is behind by the retention before anybody has read them.
+        // By default a record has its publisher's time. Then brokers reject all records of a machine whose clock is an
+        // hour ahead, and delete those of one whose clock is behind by the retention before anybody has read them.
         { name: 'message.timestamp.type', value: 'LogAppendTime' },
         ...(topic.retention === 'compact'
           ? []

@@ -33,8 +33,8 @@ export const KAFKA_VARIABLES = {
 export type KafkaSecurity = Pick<KafkaConfig, 'ssl' | 'sasl'>;
 
 /**
- * Reads the files that the variables name, once: a program has to be restarted to use new ones. Throws an `OperatorError`
- * if variables contradict each other or a file can't be read.
+ * Reads the files that the variables name, once: a program has to be restarted to use new ones. Throws an
+ * `OperatorError` if variables contradict each other or a file can't be read.
  */
 export function readKafkaSecurity(values: Values<typeof KAFKA_VARIABLES>): KafkaSecurity {
   return { ...tlsOf(values), ...loginOf(values) };

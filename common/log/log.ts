@@ -9,16 +9,17 @@ import { OperatorError } from '../runtime/operator-error.ts';
  */
 export interface Log {
   /**
-   * Appends records; resolves once they are durable. Records of one call and key keep their order. Rejects if the outcome
-   * is unknown: the caller then publishes again; with `RecordsTooLarge` only fewer records at a time may succeed.
+   * Appends records; resolves once they are durable. Records of one call and key keep their order. Rejects if the
+   * outcome is unknown: the caller then publishes again; with `RecordsTooLarge` only fewer records at a time may
+   * succeed.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
   /**
    * Opens the publisher of a leader, which must hold a lock that is bound to the connection `over` (in the database of
    * the log, if the log is in Postgres). Fencing: once a leader that opened a publisher later under the same name has
-   * appended to a partition, this one can't append to it any more, however long its process was suspended or its records
-   * were in transit. The leader must read what it publishes after opening the publisher, over that connection. After a
-   * failure the publisher is unusable.
+   * appended to a partition, this one can't append to it any more, however long its process was suspended or its
+   * records were in transit. The leader must read what it publishes after opening the publisher, over that connection.
+   * After a failure the publisher is unusable.
    */
   openFencedPublisher(name: string, over: Queryable): Promise<Publisher>;
   /**
@@ -27,19 +28,26 @@ export interface Log {
    */
   consume(options: ConsumeOptions): Subscription;
   /**
-   * Follows a topic without a group: this follower receives every retained record from its positions on. Returns at once
-   * and keeps retrying while the log is unavailable.
+   * Follows a topic without a group: this follower receives every retained record from its positions on. Returns at
+   * once and keeps retrying while the log is unavailable.
    */
   follow(options: FollowOptions): Subscription;
   /** The current end of the topic: the offset that the next record of each partition will have. */
   ends(topic: string): Promise<Positions>;
-  /** The offset of the first record of each partition appended at `time` (ms since 1970) or later; its end if there is none. */
+  /**
+   * The offset of the first record of each partition appended at `time` (ms since 1970) or later; its end if there is
+   * none.
+   */
   since(topic: string, time: number): Promise<Positions>;
-  /** An id that distinguishes a topic from earlier and later ones of the same name, in which its positions are meaningless. */
+  /**
+   * An id that distinguishes a topic from earlier and later ones of the same name, in which its positions are
+   * meaningless.
+   */
   identity(topic: string): Promise<string>;
   /**
-   * Creates missing topics, after calling `creating` with their names and awaiting it, and checks existing ones. Rejects
-   * with a TopicMismatch if one does not fit. In the Postgres log, this process also deletes expired records from then on.
+   * Creates missing topics, after calling `creating` with their names and awaiting it, and checks existing ones.
+   * Rejects with a TopicMismatch if one does not fit. In the Postgres log, this process also deletes expired records
+   * from then on.
    */
   ensureTopics(topics: readonly Topic[], creating?: (missing: readonly string[]) => Promise<void>): Promise<void>;
   /** Rejects if the log is unavailable. */
@@ -84,9 +92,9 @@ export interface ConsumeOptions {
   readonly group: string;
   /**
    * Handles records of one partition in order. They are committed once it resolves; if it rejects they are delivered
-   * again: with a `ReadAgain` at once and with earlier ones, otherwise after a pause. `from`: where they were read; the log
-   * has no records between it and the first one. `topicId`: the topic's `identity`, or for the first seconds after a topic
-   * was replaced that of the former one.
+   * again: with a `ReadAgain` at once and with earlier ones, otherwise after a pause. `from`: where they were read; the
+   * log has no records between it and the first one. `topicId`: the topic's `identity`, or for the first seconds after
+   * a topic was replaced that of the former one.
    */
   handle(records: readonly LogRecord[], from: bigint, topicId: string): Promise<void>;
   /** The maximum number of records in one call. Default 5,000. */
@@ -99,15 +107,17 @@ export interface ConsumeOptions {
 
 export interface FollowOptions {
   readonly topic: string;
-  /** The start of the name of the group that a follower needs in Kafka; default: `FOLLOWERS`. Only `prefixed` sets it. */
+  /**
+   * The start of the name of the group that a follower needs in Kafka; default: `FOLLOWERS`. Only `prefixed` sets it.
+   */
   readonly group?: string;
   /** The positions to start from; empty means the oldest retained record. */
   readonly from: Positions;
   /** Handles records of one partition in order. If it rejects they are delivered again after a pause. */
   handle(records: readonly LogRecord[]): Promise<void> | void;
   /**
-   * Called when a partition has no records between the position and its end, `end`, as in the log in Postgres after a restore
-   * has raised it. If it rejects it is called again after a pause.
+   * Called when a partition has no records between the position and its end, `end`, as in the log in Postgres after a
+   * restore has raised it. If it rejects it is called again after a pause.
    */
   onGap?(partition: number, end: bigint): Promise<void> | void;
   /** The number of partitions handled concurrently. Default 3. */

@@ -19,7 +19,9 @@ export interface LogOptions {
   readonly logger: Logger;
 }
 
-/** Opens the log: in Kafka if there are brokers, else in Postgres. Does not wait for the log, which may be unavailable. */
+/**
+ * Opens the log: in Kafka if there are brokers, else in Postgres. Does not wait for the log, which may be unavailable.
+ */
 export async function openLog(options: LogOptions): Promise<Log> {
   const { kafkaBrokers, kafkaSecurity = {}, kafkaPrefix = PREFIX, databaseUrl, clientId, logger } = options;
   if (kafkaBrokers.length === 0) return traced(openPostgresLog({ url: databaseUrl, clientId, logger }), 'postgresql');

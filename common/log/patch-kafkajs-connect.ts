@@ -11,9 +11,9 @@ interface BrokerClass {
 const PATCHED = Symbol.for('signpost.kafkajs.connect');
 
 /**
- * If a broker accepts a connection but does not answer the version request, kafkajs 2.2.4 keeps that connection and treats
- * it as usable: every request then fails with "Broker not connected", for ever, even once the broker answers again. This
- * patch closes a connection whose handshake failed, so that the next attempt opens a new one.
+ * If a broker accepts a connection but does not answer the version request, kafkajs 2.2.4 keeps that connection and
+ * treats it as usable: every request then fails with "Broker not connected", for ever, even once the broker answers
+ * again. This patch closes a connection whose handshake failed, so that the next attempt opens a new one.
  */
 export function patchConnect(): void {
   const { prototype } = createRequire(import.meta.url)('kafkajs/src/broker') as BrokerClass;

@@ -21,8 +21,8 @@ interface RequestQueueClass {
  * needed only while requests wait or the broker throttles, so this patch arms it only then. The CPU usage of an idle
  * connection fell from 3–4 % of a core to 0.1 %.
  *
- * Until when a broker throttles it keeps as a time of day: if the clock was set back by an hour after a throttling of 50 ms,
- * it sent nothing for an hour. The accessor keeps that by the monotonic clock.
+ * Until when a broker throttles it keeps as a time of day: if the clock was set back by an hour after a throttling of
+ * 50 ms, it sent nothing for an hour. The accessor keeps that by the monotonic clock.
  */
 export function patchTimers(): void {
   const requestQueue = createRequire(import.meta.url)('kafkajs/src/network/requestQueue') as RequestQueueClass;

@@ -13,8 +13,9 @@ export function joinedPayload(topic: string): string {
 }
 
 /**
- * How often a member checks the membership: the partitions of a lost member are reassigned within about this time. A member
- * that has all partitions has none to take over: it checks when another joins, and otherwise at each poll after this time.
+ * How often a member checks the membership: the partitions of a lost member are reassigned within about this time. A
+ * member that has all partitions has none to take over: it checks when another joins, and otherwise at each poll after
+ * this time.
  */
 const REBALANCE_MS = 1_000;
 const ALONE_MS = 9_000;

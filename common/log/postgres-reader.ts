@@ -13,8 +13,8 @@ interface Progress {
   /** The positions of the partitions that this reader may read; the first partition is read first. */
   readonly positions: Map<number, bigint>;
   /**
-   * Updates `positions`, given the ends of the partitions and those whose records are being handled; returns after how many
-   * ms at most it must be called again, if that is soon.
+   * Updates `positions`, given the ends of the partitions and those whose records are being handled; returns after how
+   * many ms at most it must be called again, if that is soon.
    */
   assign(
     ends: ReadonlyMap<number, bigint>,
@@ -77,9 +77,9 @@ const commitOffset = statement(
 );
 
 /**
- * See `Log.identity`. No id is needed: after a recreation, positions are either beyond the ends, which readers detect, or
- * were restored together with the table of partitions. Those of gateways were not, so `src/restored.ts` raises the ends
- * beyond them.
+ * See `Log.identity`. No id is needed: after a recreation, positions are either beyond the ends, which readers detect,
+ * or were restored together with the table of partitions. Those of gateways were not, so `src/restored.ts` raises the
+ * ends beyond them.
  */
 export function identityOf(topic: string): string {
   return topic;
@@ -218,7 +218,10 @@ async function readOverOneConnection(client: Client, reading: Reading, signal: A
   }
 }
 
-/** Reads the next records of partitions from their positions, in one statement: a round trip is what reading a few costs. */
+/**
+ * Reads the next records of partitions from their positions, in one statement: a round trip is what reading a few
+ * costs.
+ */
 async function readRecords(
   query: RunQuery,
   { topic, maxRecords = MAX_RECORDS }: Reading,
@@ -251,7 +254,8 @@ async function handleRecords(
   end: bigint,
 ): Promise<bigint> {
   const [first, last] = [records[0], records.at(-1)];
-  // If compaction or retention has deleted all of them, or a restore has left offsets out, reading continues at the end.
+  // If compaction or retention has deleted all of them, or a restore has left offsets out, reading continues at the
+  // end.
   if (!first || !last) {
     await onGap?.(partition, end);
     return end;

@@ -18,8 +18,8 @@ const toCompact = statement<{ topic: string; partition: number }>(
 );
 
 /**
- * Deletes records superseded by newer ones appended since the last run. Indexes: log_records_pkey for the newer ones, and
- * log_records_by_key for the older ones with their keys. `order by` makes Postgres choose these even before it has
+ * Deletes records superseded by newer ones appended since the last run. Indexes: log_records_pkey for the newer ones,
+ * and log_records_by_key for the older ones with their keys. `order by` makes Postgres choose these even before it has
  * statistics: otherwise it compared each record of a partition with all others, 0.8 s for 700 records. (`=` on the key
  * would make the order irrelevant.) `greatest`: src/restored.ts may have raised it meanwhile.
  */

@@ -19,9 +19,9 @@ const QUERY_TIMEOUT_MS = 10_000;
 
 /**
  * A database function, so that gateways need no privileges on the tables. $1 topic, $2 whether it is compacted, $3
- * partitions, $4 keys, $5 headers, $6 values, in the order of publishing. Without the topic it returns no row, while the
- * function alone would append nothing and succeed. `pg_restore` grants the right to read `log_topics` last, so what is
- * published meanwhile fails.
+ * partitions, $4 keys, $5 headers, $6 values, in the order of publishing. Without the topic it returns no row, while
+ * the function alone would append nothing and succeed. `pg_restore` grants the right to read `log_topics` last, so what
+ * is published meanwhile fails.
  */
 const append = promptStatement(
   'log_append',
@@ -87,16 +87,17 @@ const raise = statement(
 );
 
 /**
- * Raises the offsets of a topic's next records by `amount`, or to the time in µs if that is more. The records published so far
- * are not compacted any more, so the next ones must supersede them all. Changes nothing if the log is in Kafka.
+ * Raises the offsets of a topic's next records by `amount`, or to the time in µs if that is more. The records published
+ * so far are not compacted any more, so the next ones must supersede them all. Changes nothing if the log is in Kafka.
  */
 export async function raiseOffsets(on: Queryable, topic: string, amount: number): Promise<void> {
   await run(on, raise, [topic, amount]);
 }
 
 /**
- * Opens the log in Postgres, for a machine without Kafka: it keeps all promises of `Log`, at a cost that one machine can
- * bear. Requires migrations 0002 and 0012 and changes no schema itself. Returns at once, even if Postgres is unavailable.
+ * Opens the log in Postgres, for a machine without Kafka: it keeps all promises of `Log`, at a cost that one machine
+ * can bear. Requires migrations 0002 and 0012 and changes no schema itself. Returns at once, even if Postgres is
+ * unavailable.
  */
 export function openPostgresLog({ url, clientId, logger }: { url: string; clientId: string; logger: Logger }): Log {
   const config = {

@@ -6,8 +6,8 @@ const STALL_MS = 30_000;
 
 /**
  * Reads a topic from `from` up to `ends`, and no further than the batch that reaches them. `handle` gets records of one
- * partition in order, one batch at a time. Rejects if `handle` rejects, if the signal aborts, and if no records arrive for
- * 30 s.
+ * partition in order, one batch at a time. Rejects if `handle` rejects, if the signal aborts, and if no records arrive
+ * for 30 s.
  */
 export async function readTopic(
   log: Log,

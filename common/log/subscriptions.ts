@@ -27,7 +27,10 @@ export class Subscriptions {
   }
 }
 
-/** Reads until it is stopped, again a second after it has failed or ended. `read` must resolve once its signal is aborted. */
+/**
+ * Reads until it is stopped, again a second after it has failed or ended. `read` must resolve once its signal is
+ * aborted.
+ */
 export function readUntilStopped(
   read: (signal: AbortSignal) => Promise<void>,
   options: Pick<ConsumeOptions, 'onError'>,

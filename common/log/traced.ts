@@ -9,8 +9,8 @@ const tracer = trace.getTracer('signpost.log');
 export type MessagingSystem = 'kafka' | 'postgresql';
 
 /**
- * Wraps a log with a span and metrics for every publish and every handled batch, named by OpenTelemetry's conventions for
- * messaging; records carry the trace context in their headers.
+ * Wraps a log with a span and metrics for every publish and every handled batch, named by OpenTelemetry's conventions
+ * for messaging; records carry the trace context in their headers.
  */
 export function traced(log: Log, system: MessagingSystem): Log {
   const meter = metrics.getMeter('signpost.log');

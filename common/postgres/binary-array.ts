@@ -7,9 +7,9 @@ const JSONB_VERSION = 1;
 const HEADER_BYTES = 20;
 
 /**
- * A parameter of the type `integer[]`, `text[]`, `bytea[]` or `jsonb[]` (of JSON texts) in Postgres's binary format. pg would
- * send it as text, with each element escaped and each byte of a bytea as two digits. Appending 50,000 events and routes to
- * the log took Postgres 1,070 ms of CPU then, and takes 950.
+ * A parameter of the type `integer[]`, `text[]`, `bytea[]` or `jsonb[]` (of JSON texts) in Postgres's binary format. pg
+ * would send it as text, with each element escaped and each byte of a bytea as two digits. Appending 50,000 events and
+ * routes to the log took Postgres 1,070 ms of CPU then, and takes 950.
  */
 export function binaryArray(
   type: keyof typeof OIDS,

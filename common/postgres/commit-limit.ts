@@ -17,7 +17,10 @@ export const CLOCK_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 /** The maximum of Postgres's `transaction_timeout`, in ms. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Removes a timeout that an operator may have set for all transactions: a running timer is not restarted by a new value. */
+/**
+ * Removes a timeout that an operator may have set for all transactions: a running timer is not restarted by a new
+ * value.
+ */
 export const NO_TIMEOUT = 'set local transaction_timeout = 0';
 
 /** The result of `endAt`. */
@@ -26,9 +29,10 @@ export interface Remaining {
 }
 
 /**
- * A query that makes Postgres abort the transaction, which must have no timeout yet, at `commitBy`, or in `withinMs` if that
- * is sooner, and returns the time until `commitBy` in ms. Postgres uses its own clock, so the latency of this query does not
- * matter. Both are part of its text: it is sent together with others, for which Postgres takes no parameters.
+ * A query that makes Postgres abort the transaction, which must have no timeout yet, at `commitBy`, or in `withinMs` if
+ * that is sooner, and returns the time until `commitBy` in ms. Postgres uses its own clock, so the latency of this
+ * query does not matter. Both are part of its text: it is sent together with others, for which Postgres takes no
+ * parameters.
  */
 export function endAt(commitBy: number, withinMs = MAX_TIMEOUT_MS): string {
   return `select set_config('transaction_timeout', greatest(0, least(remaining, ${withinMs}))::text, true), remaining

@@ -19,10 +19,10 @@ export interface ConnectionOptions extends pg.ClientConfig {
 }
 
 /**
- * Makes Postgres end a session 20 to 40 seconds after its machine has vanished, or when its process, being suspended, leaves a
- * transaction open for 20 seconds. By default it notices the first after two hours and the second never, and until then the
- * session holds its locks: those of rows, and those of the active relay and of recorders. Not sent as parameters of the
- * connection, which PgBouncer refuses.
+ * Makes Postgres end a session 20 to 40 seconds after its machine has vanished, or when its process, being suspended,
+ * leaves a transaction open for 20 seconds. By default it notices the first after two hours and the second never, and
+ * until then the session holds its locks: those of rows, and those of the active relay and of recorders. Not sent as
+ * parameters of the connection, which PgBouncer refuses.
  */
 const END_DEAD_SESSIONS = `set tcp_keepalives_idle = '10s'; set tcp_keepalives_interval = '5s'; set tcp_keepalives_count = 2;
   set tcp_user_timeout = '20s'; set idle_in_transaction_session_timeout = '20s'`;

@@ -12,8 +12,8 @@ const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 const ADDRESS = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^@/?#]*)((?:[/?][^#]*)?)$/;
 
 /**
- * The URLs of the hosts in a URL of libpq's form (`postgres://user@one:5432,two:5432/db`), in its order: `pg` accepts one host
- * only. Undefined if it is not a Postgres URL.
+ * The URLs of the hosts in a URL of libpq's form (`postgres://user@one:5432,two:5432/db`), in its order: `pg` accepts
+ * one host only. Undefined if it is not a Postgres URL.
  */
 export function urlsOfHosts(url: string): string[] | undefined {
   const [, start, hosts, end] = ADDRESS.exec(url) ?? [];

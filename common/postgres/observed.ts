@@ -8,8 +8,8 @@ const tracer = trace.getTracer('signpost.postgres');
 let duration: Histogram | undefined;
 
 /**
- * Runs a statement in a span and measures it, named by OpenTelemetry's conventions for databases. Statements are known by
- * their names; their texts would only repeat the source, and values are in neither.
+ * Runs a statement in a span and measures it, named by OpenTelemetry's conventions for databases. Statements are known
+ * by their names; their texts would only repeat the source, and values are in neither.
  */
 export function observed<Result>(statement: string, work: () => Promise<Result>): Promise<Result> {
   duration ??= metrics

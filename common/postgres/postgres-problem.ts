@@ -15,7 +15,9 @@ const NO_TLS = 'The server does not support SSL connections';
 /** pg's messages when Postgres asks for a password and there is none, or an empty one. */
 const NO_PASSWORD = /client password must be a (non-empty )?string/;
 
-/** A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors. */
+/**
+ * A sentence for the operator about why connections to Postgres can't be opened at start; undefined for other errors.
+ */
 export function postgresProblem(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code = '' } = error as NodeJS.ErrnoException;

@@ -11,8 +11,8 @@ interface SessionState {
 }
 
 /**
- * The values of `target_session_attrs` and the sessions that they accept. Source: libpq's documentation, "Connection Control
- * Functions"; `prefer-standby` is left out, as nothing here is read from a standby by preference.
+ * The values of `target_session_attrs` and the sessions that they accept. Source: libpq's documentation, "Connection
+ * Control Functions"; `prefer-standby` is left out, as nothing here is read from a standby by preference.
  */
 export const SESSION_STATES = {
   any: () => true,
@@ -25,7 +25,9 @@ export const SESSION_STATES = {
 /** A value of `target_session_attrs`. */
 export type WantedState = keyof typeof SESSION_STATES;
 
-/** How long a search that has found no server is not repeated, in ms: all calls that fail meanwhile share its result. */
+/**
+ * How long a search that has found no server is not repeated, in ms: all calls that fail meanwhile share its result.
+ */
 const SEARCH_AGAIN_MS = 200;
 
 /** A host and its port. */
@@ -34,8 +36,8 @@ type Server = Pick<pg.ClientConfig, 'host' | 'port'>;
 const ignore = () => undefined;
 
 /**
- * The class of clients that connect to whichever of these servers is in the wanted state, like libpq does. They connect to
- * the server that was found last, and search for another one once it can't be reached or has changed its state: all
+ * The class of clients that connect to whichever of these servers is in the wanted state, like libpq does. They connect
+ * to the server that was found last, and search for another one once it can't be reached or has changed its state: all
  * servers are asked at once, since a machine that has vanished answers none.
  */
 export function clientOf(servers: readonly Server[], wanted: WantedState): typeof pg.Client {

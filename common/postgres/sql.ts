@@ -4,8 +4,8 @@ import { observed } from './observed.ts';
 import { mustReconnect } from './unavailable.ts';
 
 /**
- * A statement that is prepared once per connection, under its name. Values are always passed as parameters, never in the
- * text, so neither logs nor `pg_stat_activity` show them.
+ * A statement that is prepared once per connection, under its name. Values are always passed as parameters, never in
+ * the text, so neither logs nor `pg_stat_activity` show them.
  */
 export interface Statement<Row extends QueryResultRow> {
   readonly name: string;
@@ -31,8 +31,8 @@ interface PreparedQuery {
 }
 
 /**
- * The timeout of statements that never take long, in ms. A machine that vanishes closes no connection, and the operating
- * system gives up on data sent to it only after 15 minutes. Other statements may take as long as they need.
+ * The timeout of statements that never take long, in ms. A machine that vanishes closes no connection, and the
+ * operating system gives up on data sent to it only after 15 minutes. Other statements may take as long as they need.
  */
 export const PROMPT_MS = 10_000;
 
@@ -47,8 +47,8 @@ export function promptQuery(text: string): { readonly text: string; readonly que
 const ROLLBACK = promptQuery('rollback');
 
 /**
- * Declares a statement. `name`: that of the module, then what the statement does, as in `codes_find`; unique in the process
- * and at most 63 bytes long. Metrics and traces show it.
+ * Declares a statement. `name`: that of the module, then what the statement does, as in `codes_find`; unique in the
+ * process and at most 63 bytes long. Metrics and traces show it.
  */
 export function statement<Row extends QueryResultRow>(name: string, text: string): Statement<Row> {
   return { name, text };
@@ -121,9 +121,9 @@ export async function transaction<Result>(
 }
 
 /**
- * Runs `work` in one transaction that takes at most `withinMs`: its connection is closed then, which fails the statement
- * under way, a COPY too. For work whose statements may take longer than `PROMPT_MS`, as they all end together. If this
- * process is suspended, Postgres ends it a second later, and the locks that others wait for.
+ * Runs `work` in one transaction that takes at most `withinMs`: its connection is closed then, which fails the
+ * statement under way, a COPY too. For work whose statements may take longer than `PROMPT_MS`, as they all end
+ * together. If this process is suspended, Postgres ends it a second later, and the locks that others wait for.
  */
 export async function transactionWithin<Result>(
   pool: Pool,
@@ -195,17 +195,17 @@ export async function withConnection<Result>(
 }
 
 /**
- * Selected by a statement that is a transaction of its own: its commit does not wait for the disk or a standby. If Postgres's
- * machine loses power, such commits of the last 0.6 s (three times `wal_writer_delay`) are lost, unless a commit that
- * waited followed them. Only for what may be forgotten or done again. Measured: 200 instead of 336 µs of Postgres's CPU for an
- * admission.
+ * Selected by a statement that is a transaction of its own: its commit does not wait for the disk or a standby. If
+ * Postgres's machine loses power, such commits of the last 0.6 s (three times `wal_writer_delay`) are lost, unless a
+ * commit that waited followed them. Only for what may be forgotten or done again. Measured: 200 instead of 336 µs of
+ * Postgres's CPU for an admission.
  */
 export const COMMIT_WITHOUT_WAIT = `set_config('synchronous_commit', 'off', true)`;
 
 const WITHOUT_INDEX = ['enable_seqscan', 'enable_bitmapscan', 'enable_sort'];
 /**
- * Forces index scans on a connection, whatever the statistics say. They are useless for a table that is filled and emptied:
- * a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
+ * Forces index scans on a connection, whatever the statistics say. They are useless for a table that is filled and
+ * emptied: a statement prepared while the outbox was empty sorted all of it, dead rows included, for every 1,000 rows.
  */
 export const BY_INDEX = WITHOUT_INDEX.map((setting) => `set ${setting} = off`).join('; ');
 /** `BY_INDEX` until the end of a transaction. */

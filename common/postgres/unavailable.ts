@@ -5,8 +5,8 @@
 const UNAVAILABLE_CLASSES = new Set(['08', '40', '53', '57']);
 
 /**
- * SQLSTATE classes of errors that end a statement but not its session, whatever their severity is called: data, constraints,
- * transaction rollbacks, syntax and rights, state of an object, exceptions of functions.
+ * SQLSTATE classes of errors that end a statement but not its session, whatever their severity is called: data,
+ * constraints, transaction rollbacks, syntax and rights, state of an object, exceptions of functions.
  */
 const ROLLED_BACK_CLASSES = new Set(['22', '23', '40', '42', '55', 'P0']);
 
@@ -20,8 +20,8 @@ const DEADLOCK = '40P01';
 const TRANSACTION_TIMEOUT = '25P04';
 
 /**
- * SQLSTATE of a write on a server that is read-only: a primary that has become a standby behind the same name or pooler.
- * The connection has to be replaced.
+ * SQLSTATE of a write on a server that is read-only: a primary that has become a standby behind the same name or
+ * pooler. The connection has to be replaced.
  */
 const READ_ONLY = '25006';
 
@@ -35,8 +35,8 @@ export const NO_DATABASE = '3D000';
 const IO_ERROR = '58030';
 
 /**
- * The severities with which Postgres ends a session: alone, or with all others because it restarts. With another `lc_messages`
- * than English it translates them.
+ * The severities with which Postgres ends a session: alone, or with all others because it restarts. With another
+ * `lc_messages` than English it translates them.
  */
 const SESSION_ENDED = new Set(['FATAL', 'PANIC']);
 
@@ -59,8 +59,8 @@ const CONNECT_TIMEOUT_MESSAGE = /timeout exceeded when trying to connect|timeout
 const QUERY_TIMEOUT_MESSAGE = 'Query read timeout';
 
 /**
- * Whether an error means that a connection has lost its server, that Postgres has ended its session, or that the server is no
- * longer the primary.
+ * Whether an error means that a connection has lost its server, that Postgres has ended its session, or that the server
+ * is no longer the primary.
  */
 export function mustReconnect(error: unknown): error is Error {
   if (isQueryTimeout(error)) return true;
@@ -89,7 +89,10 @@ export function isDeadlock(error: unknown): boolean {
   return hasCode(error, DEADLOCK);
 }
 
-/** Whether an error means that Postgres has rolled back a statement and kept its session, so that nothing of it took effect. */
+/**
+ * Whether an error means that Postgres has rolled back a statement and kept its session, so that nothing of it took
+ * effect.
+ */
 export function isRolledBack(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code = '', severity } = error as { readonly code?: string; readonly severity?: string };
@@ -124,7 +127,8 @@ export function isUnavailable(error: unknown): boolean {
       UNAVAILABLE_CLASSES.has(code.slice(0, 2))
     );
   }
-  // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of Signpost itself.
+  // The Unix socket of a server that is not running does not exist. Any other missing file is a fault of Signpost
+  // itself.
   if (code === 'ENOENT') return syscall === 'connect';
   return UNAVAILABLE_CODES.has(code) || UNAVAILABLE_MESSAGE.test(error.message) || isUnavailable(error.cause);
 }

@@ -12,7 +12,10 @@ export interface Matrix {
 /** Light modules on every side. Source: docs/contract.md, "Endpoints". The standard requires four (ISO/IEC 18004). */
 export const QUIET_ZONE = 2;
 
-/** Encodes a text or segments at error correction level M. Throws above 2,331 bytes, the capacity of the largest version. */
+/**
+ * Encodes a text or segments at error correction level M. Throws above 2,331 bytes, the capacity of the largest
+ * version.
+ */
 export function encode(content: string | QRCodeSegment[]): Matrix {
   const { modules } = qrcode.create(content, { errorCorrectionLevel: 'M', maskPattern: 0 });
   return { modules: modules.size, dark: withBestMask(modules) };

@@ -7,7 +7,10 @@ export interface MemoryLimits {
   readonly bodyBytes: number;
   /** The maximum that one account may hold, in bytes. */
   readonly accountBodyBytes: number;
-  /** The number of requests that may wait for memory, of all accounts and of one. Each holds a connection with up to 128 KiB. */
+  /**
+   * The number of requests that may wait for memory, of all accounts and of one. Each holds a connection with up to 128
+   * KiB.
+   */
   readonly waiting: number;
   readonly accountWaiting: number;
   /** How long a request may wait for memory, in ms. */
@@ -94,7 +97,9 @@ export class BodyMemory {
     });
   }
 
-  /** Assigns free memory to accounts round-robin. No body overtakes one that does not fit, or large ones would starve. */
+  /**
+   * Assigns free memory to accounts round-robin. No body overtakes one that does not fit, or large ones would starve.
+   */
   #serve(): void {
     for (const [account, share] of this.#shares) {
       const [waiter] = share.waiters;

@@ -2,8 +2,8 @@ import { ConnectError } from '@connectrpc/connect';
 import { failure } from '../contract/errors.ts';
 
 /**
- * Runs `work` when it is the caller's turn; rejects if `signal` aborts before, or with UNAVAILABLE if the queue is full. The turn
- * ends with the work, or earlier when that calls `endTurn`.
+ * Runs `work` when it is the caller's turn; rejects if `signal` aborts before, or with UNAVAILABLE if the queue is
+ * full. The turn ends with the work, or earlier when that calls `endTurn`.
  */
 export type FairQueue = <Result>(
   caller: string,
@@ -24,13 +24,13 @@ interface Waiting {
 }
 
 /**
- * Creates a fair queue: at most `concurrency` pieces of work run at a time, at most `concurrencyPerCaller` of one caller.
- * Callers are served round-robin: one with a single piece of work waits for one of each other caller, not for all of
- * theirs. Once `maxWaiting` wait, the newest of the caller with the most waiting work is rejected, so that no caller can
- * fill the queue for the others.
+ * Creates a fair queue: at most `concurrency` pieces of work run at a time, at most `concurrencyPerCaller` of one
+ * caller. Callers are served round-robin: one with a single piece of work waits for one of each other caller, not for
+ * all of theirs. Once `maxWaiting` wait, the newest of the caller with the most waiting work is rejected, so that no
+ * caller can fill the queue for the others.
  *
- * `caller`: the authenticated caller; with anything unproven, one client could pose as many callers. `items`: the name of
- * the work in the error sentence. `timeout`: how long work waits at most, in ms, and the error it then fails with.
+ * `caller`: the authenticated caller; with anything unproven, one client could pose as many callers. `items`: the name
+ * of the work in the error sentence. `timeout`: how long work waits at most, in ms, and the error it then fails with.
  */
 export function fairQueue(options: {
   concurrency: number;

@@ -19,14 +19,14 @@ interface Waiting<Call, Result> {
 }
 
 /**
- * Groups concurrent calls, so that one statement does the work of several. While fewer than `concurrency` groups are under
- * way, calls start at the end of the event loop's iteration, those of one iteration together. Otherwise they wait, and start
- * together, `maxSize` at most, at the end of the iteration in which a group ends. So an idle process hardly delays a call,
- * and groups grow with the load. Starting the first call of an iteration at once made groups smaller: reading codes over
- * REST, 16 at a time, took Postgres 30 % more CPU.
+ * Groups concurrent calls, so that one statement does the work of several. While fewer than `concurrency` groups are
+ * under way, calls start at the end of the event loop's iteration, those of one iteration together. Otherwise they
+ * wait, and start together, `maxSize` at most, at the end of the iteration in which a group ends. So an idle process
+ * hardly delays a call, and groups grow with the load. Starting the first call of an iteration at once made groups
+ * smaller: reading codes over REST, 16 at a time, took Postgres 30 % more CPU.
  *
- * `work` returns a result for each call, in order; if it fails, so do the calls of that group. `keyOf`: a group has at most
- * one call of each key. `items`: the name of the calls in the error sentence.
+ * `work` returns a result for each call, in order; if it fails, so do the calls of that group. `keyOf`: a group has at
+ * most one call of each key. `items`: the name of the calls in the error sentence.
  */
 export function grouped<Call, Result>(options: {
   concurrency: number;

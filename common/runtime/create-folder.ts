@@ -3,7 +3,8 @@ import { dirname } from 'node:path';
 
 /**
  * Creates a folder and those above it that are missing, with permissions `mode`; throws Node's error if that fails.
- * `mkdirSync` with `recursive` never returns where a file system answers ENOENT although the folder above exists: `/proc`.
+ * `mkdirSync` with `recursive` never returns where a file system answers ENOENT although the folder above exists:
+ * `/proc`.
  */
 export function createFolder(folder: string, mode?: number): void {
   if (isFolder(folder)) return;

@@ -9,12 +9,12 @@ const MS = 1e3;
 const WINDOW_MS = 30_000;
 
 /**
- * Measures the duration of this process's event loop iterations, for which every other request has to wait, and the loop's
- * utilization.
+ * Measures the duration of this process's event loop iterations, for which every other request has to wait, and the
+ * loop's utilization.
  *
- * Iterations have names of their own: `nodejs.eventloop.delay` of OpenTelemetry's conventions is how late a timer fires that
- * is set every 10 ms. Every iteration is measured, so the longest one is never missed, an idle loop shows no delay of
- * 10 ms, and it took 0.5 ms of CPU in three seconds where sampling took 7 ms.
+ * Iterations have names of their own: `nodejs.eventloop.delay` of OpenTelemetry's conventions is how late a timer fires
+ * that is set every 10 ms. Every iteration is measured, so the longest one is never missed, an idle loop shows no delay
+ * of 10 ms, and it took 0.5 ms of CPU in three seconds where sampling took 7 ms.
  */
 export function measureEventLoop(windowMs = WINDOW_MS): void {
   const meter = metrics.getMeter('signpost.process');

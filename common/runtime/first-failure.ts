@@ -2,8 +2,8 @@
 const INCIDENT_MS = 60_000;
 
 /**
- * Tells whether a failure is the first one of an incident, which somebody must act on, or one of many that follow and add
- * nothing. `key`: what fails; there must be a limited number of different ones.
+ * Tells whether a failure is the first one of an incident, which somebody must act on, or one of many that follow and
+ * add nothing. `key`: what fails; there must be a limited number of different ones.
  */
 export function firstFailures(incidentMs = INCIDENT_MS): (key: string) => boolean {
   const ends = new Map<string, number>();

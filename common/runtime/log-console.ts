@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 const METHODS = ['debug', 'error', 'info', 'log', 'trace', 'warn'] as const;
 
 /**
- * Logs what libraries write to the console until the result is disposed of: a log whose every line is JSON has no room for
- * stacks. graphile-worker, for example, prints one when Postgres breaks off while it stops. Of values other than texts
- * and errors, which may contain personal data, nothing is logged.
+ * Logs what libraries write to the console until the result is disposed of: a log whose every line is JSON has no room
+ * for stacks. graphile-worker, for example, prints one when Postgres breaks off while it stops. Of values other than
+ * texts and errors, which may contain personal data, nothing is logged.
  */
 export function logConsole(logger: Logger): Disposable {
   const original = { ...console };

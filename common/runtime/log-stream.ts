@@ -16,10 +16,10 @@ const ATTEMPT_MS = 10;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Standard output, to which pino writes its lines. While it can't be written, for example because the disk is full, lines
- * wait in memory, and those that don't fit are dropped. pino's own stream fails then, which ended the process, with the
- * scans that waited in its memory for the same disk; or it repeated its last write for ever, so that the process did not
- * exit. Emits `drain` when nothing waits.
+ * Standard output, to which pino writes its lines. While it can't be written, for example because the disk is full,
+ * lines wait in memory, and those that don't fit are dropped. pino's own stream fails then, which ended the process,
+ * with the scans that waited in its memory for the same disk; or it repeated its last write for ever, so that the
+ * process did not exit. Emits `drain` when nothing waits.
  */
 export class LogStream extends EventEmitter {
   /** The rest of a write that was partial or failed. */

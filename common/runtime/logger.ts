@@ -45,8 +45,9 @@ export async function flushLog(logger: Logger): Promise<void> {
 }
 
 /**
- * Serializes an error for the log. Postgres and the libraries before it put values of rows and statements into `detail`,
- * `where`, `parameters` and the message, IP and e-mail addresses among them. So only known-safe fields are included.
+ * Serializes an error for the log. Postgres and the libraries before it put values of rows and statements into
+ * `detail`, `where`, `parameters` and the message, IP and e-mail addresses among them. So only known-safe fields are
+ * included.
  */
 export function errorForLog(error: unknown, causes = MAX_CAUSES): unknown {
   if (!(error instanceof Error)) return { type: typeof error };

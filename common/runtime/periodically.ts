@@ -3,8 +3,8 @@ import type { Logger } from 'pino';
 const HOUR_MS = 3_600_000;
 
 /**
- * Runs `work` at once and then at an interval in ms, but not while it is still running. `what`: its name in the log when it
- * fails.
+ * Runs `work` at once and then at an interval in ms, but not while it is still running. `what`: its name in the log
+ * when it fails.
  */
 export function periodically(
   intervalMs: number,

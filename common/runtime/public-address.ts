@@ -8,15 +8,15 @@ const AZURE_METADATA = '168.63.129.16';
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Where DNS64 puts IPv4 addresses of hosts without IPv6, for NAT64. The system connects to the IPv4 address in the last 32 bits.
- * Source: RFC 6052, section 2.1.
+ * Where DNS64 puts IPv4 addresses of hosts without IPv6, for NAT64. The system connects to the IPv4 address in the last
+ * 32 bits. Source: RFC 6052, section 2.1.
  */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 /**
  * Whether an IP address is on the public Internet: not private, loopback, link-local, shared, reserved or a cloud's
- * metadata service, nor an IPv6 address that embeds such an IPv4 address, in any notation. A NAT64 prefix of the operator's own
- * is not known.
+ * metadata service, nor an IPv6 address that embeds such an IPv4 address, in any notation. A NAT64 prefix of the
+ * operator's own is not known.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 0) return false;

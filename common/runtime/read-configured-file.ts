@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { OperatorError } from './operator-error.ts';
 
 /**
- * The value of a variable, or else the content of the file that the variable `NAME_FILE` names, without line breaks at its
- * end; undefined if neither is set. Throws an `OperatorError` if both are, or if the file can't be read.
+ * The value of a variable, or else the content of the file that the variable `NAME_FILE` names, without line breaks at
+ * its end; undefined if neither is set. Throws an `OperatorError` if both are, or if the file can't be read.
  */
 export function configured(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const [value, path] = [env[name], env[`${name}_FILE`]];

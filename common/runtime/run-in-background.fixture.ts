@@ -1,4 +1,7 @@
-/** Runs in the background, and prints the priorities of its threads and that of its group once it is lowered or 2 s later. */
+/**
+ * Runs in the background, and prints the priorities of its threads and that of its group once it is lowered or 2 s
+ * later.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

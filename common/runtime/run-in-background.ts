@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 
-/** A process of this priority gets a tenth of the CPU time of another one while both want all of it. Source: sched(7). */
+/**
+ * A process of this priority gets a tenth of the CPU time of another one while both want all of it. Source: sched(7).
+ */
 const NICE = 10;
 
 /**
@@ -13,8 +15,9 @@ const RETRY_MS = 150;
 
 /**
  * Lets the processes that somebody waits for run before this one while CPU time is scarce. On Linux each thread has a
- * priority, and processes may be grouped by session (sched(7), "The autogroup feature"): a group then competes with others
- * by its own priority, which is changed only if this process leads its session, and so shares it with its children at most.
+ * priority, and processes may be grouped by session (sched(7), "The autogroup feature"): a group then competes with
+ * others by its own priority, which is changed only if this process leads its session, and so shares it with its
+ * children at most.
  */
 export function runInBackground(): void {
   const isLinux = process.platform === 'linux';

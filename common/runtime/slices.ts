@@ -1,6 +1,6 @@
 /**
- * Splits items into slices, in their order: a slice ends after `items` of them, or with the one with which their sizes reach
- * `size`.
+ * Splits items into slices, in their order: a slice ends after `items` of them, or with the one with which their sizes
+ * reach `size`.
  */
 export function* slices<Item>(
   all: readonly Item[],

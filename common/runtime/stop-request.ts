@@ -4,8 +4,8 @@ function exit(): void {
 }
 
 /**
- * Until `stopRequest` is called, exits at once when the process that started this one is gone: it is still starting, and
- * would take ports from the next start. Signals to stop do the same without a handler.
+ * Until `stopRequest` is called, exits at once when the process that started this one is gone: it is still starting,
+ * and would take ports from the next start. Signals to stop do the same without a handler.
  */
 export function exitWithParent(): void {
   const isChild = process.send !== undefined;

@@ -9,9 +9,9 @@ interface PendingRequest<Result> {
 }
 
 /**
- * A worker thread for work that would block the event loop. It is started with the first request and handles requests one
- * at a time, in order. If it dies, pending requests are rejected and the next one starts a new thread. It keeps the process
- * alive only while requests are pending.
+ * A worker thread for work that would block the event loop. It is started with the first request and handles requests
+ * one at a time, in order. If it dies, pending requests are rejected and the next one starts a new thread. It keeps the
+ * process alive only while requests are pending.
  *
  * `program`: a module that calls `handleThreadRequests`. `task`: what it does, for the error when the thread has ended.
  */
@@ -60,7 +60,10 @@ export class Thread<Request, Result> {
   }
 }
 
-/** Handles the requests of a `Thread` in its program. `transfer`: buffers of the result that are transferred, not copied. */
+/**
+ * Handles the requests of a `Thread` in its program. `transfer`: buffers of the result that are transferred, not
+ * copied.
+ */
 export function handleThreadRequests<Request, Result>(
   handle: (request: Request) => Result,
   transfer: (result: Result) => readonly Transferable[] = () => [],

@@ -2,8 +2,8 @@
 const FAILURES_MS = 60_000;
 
 /**
- * Throttles reports of frequent occurrences: the first is reported at once, and further ones at most every `ms`. `report`
- * gets the number of occurrences since the last report, and the latest one.
+ * Throttles reports of frequent occurrences: the first is reported at once, and further ones at most every `ms`.
+ * `report` gets the number of occurrences since the last report, and the latest one.
  */
 export function throttledReport<What>(
   ms: number,
@@ -20,7 +20,10 @@ export function throttledReport<What>(
   };
 }
 
-/** Throttles reports of failures that are retried, to one a minute. `failures`: since the last report; `err`: the latest. */
+/**
+ * Throttles reports of failures that are retried, to one a minute. `failures`: since the last report; `err`: the
+ * latest.
+ */
 export function throttledFailures(
   report: (fields: { readonly err: unknown; readonly failures: number }) => void,
 ): (error: unknown) => void {

@@ -11,7 +11,10 @@ export interface Variable<Value> {
 /** In place of a value that does not have the variable's type, or is needed and not set. */
 export const INVALID = Symbol('invalid');
 
-/** The type of a variable. zod is not used for it: loading it took 80 to 100 ms of CPU, half of what a command takes to start. */
+/**
+ * The type of a variable. zod is not used for it: loading it took 80 to 100 ms of CPU, half of what a command takes to
+ * start.
+ */
 export interface VariableType<Value> {
   /** Reads a variable's text, `undefined` if it is not set. */
   read(text: string | undefined): Value | typeof INVALID;

@@ -41,8 +41,8 @@ export interface Decision {
 }
 
 /**
- * A policy as `decide` evaluates it. What belongs to one code alone are its destinations: the policies of a thousand codes
- * don't fit in the processor's cache, where each access to another object took 0.05 to 0.1 µs.
+ * A policy as `decide` evaluates it. What belongs to one code alone are its destinations: the policies of a thousand
+ * codes don't fit in the processor's cache, where each access to another object took 0.05 to 0.1 µs.
  */
 export interface CompiledPolicy {
   readonly rules: readonly CompiledRule[];
@@ -56,7 +56,9 @@ export interface CompiledPolicy {
 const STRING_BYTES = 50;
 const ADDER_BYTES = 1_000;
 
-/** Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone. */
+/**
+ * Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone.
+ */
 export function compilePolicy(policy: Policy, targetUrl: string): CompiledPolicy {
   const urls = [...targetsOf(policy), targetUrl];
   const parameters = encodeParameters(policy.parameters);
@@ -129,8 +131,9 @@ interface CompiledVariant {
 }
 
 /**
- * Most codes of an account have rules that differ only in their targets. They share the compiled ones, which stay in the
- * processor's cache, and conditions are shared among all rules: compiling weekly times takes longer than all the rest.
+ * Most codes of an account have rules that differ only in their targets. They share the compiled ones, which stay in
+ * the processor's cache, and conditions are shared among all rules: compiling weekly times takes longer than all the
+ * rest.
  */
 const MAX_SHARED = 1_000;
 /** The total length of their keys. */

@@ -8,8 +8,8 @@ interface AcceptedLanguage {
 }
 
 /**
- * The languages of an `Accept-Language` header (RFC 9110, section 12.5.4), preferred ones first, without `*` and without
- * those that the visitor doesn't accept. Only the first 256 characters are read.
+ * The languages of an `Accept-Language` header (RFC 9110, section 12.5.4), preferred ones first, without `*` and
+ * without those that the visitor doesn't accept. Only the first 256 characters are read.
  */
 export function acceptedLanguages(header: string | undefined): string[] {
   return truncateRanges(header ?? '')

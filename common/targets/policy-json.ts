@@ -6,7 +6,9 @@ import { type OutcomeSchema, Page, type Policy, PolicySchema } from '../../proto
 const PAGE_NAMES = ['paused', 'gone'] as const;
 const PAGES = { paused: Page.PAUSED, gone: Page.GONE } as const;
 
-/** The schema of a policy; `object` makes its objects, which accept or reject unknown fields, and `instant` is RFC 3339. */
+/**
+ * The schema of a policy; `object` makes its objects, which accept or reject unknown fields, and `instant` is RFC 3339.
+ */
 function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
   const texts = (description: string) => z.array(z.string()).exactOptional().meta({ description });
 

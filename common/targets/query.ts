@@ -1,6 +1,6 @@
 /**
- * The length up to which a target is extended by the scan's query, in characters: servers accept request lines of 8 KB. A
- * longer query is not read: each of its parameters costs a microsecond.
+ * The length up to which a target is extended by the scan's query, in characters: servers accept request lines of 8 KB.
+ * A longer query is not read: each of its parameters costs a microsecond.
  */
 const MAX_LENGTH = 8_192;
 
@@ -19,8 +19,8 @@ export function encodeParameters(parameters: Readonly<Record<string, string>>): 
 export type AddQuery = (query: string) => string;
 
 /**
- * Prepares a target: adds `parameters` to its query, and returns a function that adds those of a scan. Of parameters of one
- * name, those of the target win, then `parameters`. Nothing else of the target is changed.
+ * Prepares a target: adds `parameters` to its query, and returns a function that adds those of a scan. Of parameters of
+ * one name, those of the target win, then `parameters`. Nothing else of the target is changed.
  */
 export function queryAdder(targetUrl: string, parameters: readonly EncodedParameter[]): AddQuery {
   const hash = targetUrl.indexOf('#');

@@ -13,8 +13,9 @@ const NEIGHBOURS = [-2, -1, 0, 1, 2];
 export type WeeklyTimes = (at: number) => boolean;
 
 /**
- * Compiles times that recur every week: half-open intervals whose ends are local times in a time zone. Converting a time
- * takes 10 µs, so a result is reused until the next interval begins or ends. Throws a RangeError for an unknown time zone.
+ * Compiles times that recur every week: half-open intervals whose ends are local times in a time zone. Converting a
+ * time takes 10 µs, so a result is reused until the next interval begins or ends. Throws a RangeError for an unknown
+ * time zone.
  */
 export function weeklyTimes({ timeZone, days, from, until }: Weekly): WeeklyTimes {
   const first = Temporal.PlainTime.from(from);

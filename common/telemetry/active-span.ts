@@ -9,8 +9,9 @@ import {
 } from '@opentelemetry/api';
 
 /**
- * The context in which a span is the active one. While nothing records spans they are all alike, so this is `parent`: a new
- * context would be allocated in V8's old generation for every call. See docs/decisions/2026-11-25-short-lived-objects.md.
+ * The context in which a span is the active one. While nothing records spans they are all alike, so this is `parent`: a
+ * new context would be allocated in V8's old generation for every call. See
+ * docs/decisions/2026-11-25-short-lived-objects.md.
  */
 export function contextWith(span: Span, parent: Context): Context {
   return span.spanContext().traceId === INVALID_TRACEID ? parent : trace.setSpan(parent, span);

@@ -1,4 +1,7 @@
-/** Boundaries of the buckets of durations, in s. Source: OpenTelemetry's conventions for HTTP, RPC, messaging and databases. */
+/**
+ * Boundaries of the buckets of durations, in s. Source: OpenTelemetry's conventions for HTTP, RPC, messaging and
+ * databases.
+ */
 const DURATION_BOUNDARIES = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 /** Options of a histogram of durations in s. */

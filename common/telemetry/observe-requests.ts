@@ -4,8 +4,8 @@ import { contextWith } from './active-span.ts';
 import { durations, secondsSince } from './durations.ts';
 
 /**
- * Runs `work`, which resolves with the status of the response, in a span and measures it. `route`: the pattern of the path;
- * undefined if none matches.
+ * Runs `work`, which resolves with the status of the response, in a span and measures it. `route`: the pattern of the
+ * path; undefined if none matches.
  */
 export type ObserveRequest = (
   route: string | undefined,
@@ -14,8 +14,8 @@ export type ObserveRequest = (
 ) => Promise<number>;
 
 /**
- * Measures requests over HTTP, in spans that continue the caller's trace. Named by OpenTelemetry's conventions for HTTP.
- * `scope`: the part of Signpost that answers them.
+ * Measures requests over HTTP, in spans that continue the caller's trace. Named by OpenTelemetry's conventions for
+ * HTTP. `scope`: the part of Signpost that answers them.
  */
 export function observeRequests(scope: string): ObserveRequest {
   const tracer = trace.getTracer(scope);

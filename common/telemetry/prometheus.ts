@@ -2,7 +2,10 @@ import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { emptyResource } from '@opentelemetry/resources';
 import type { MetricData, ScopeMetrics } from '@opentelemetry/sdk-metrics';
 
-/** Units that Prometheus appends to names. Source: OpenTelemetry's specification, "Prometheus and OpenMetrics Compatibility". */
+/**
+ * Units that Prometheus appends to names. Source: OpenTelemetry's specification, "Prometheus and OpenMetrics
+ * Compatibility".
+ */
 const SUFFIXES: Readonly<Record<string, string>> = { s: 'seconds', By: 'bytes', '1': 'ratio' };
 
 /** The metrics as text in Prometheus's format 0.0.4. Counters end in `_total`, and names in their unit. */

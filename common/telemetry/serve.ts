@@ -22,7 +22,9 @@ export interface ServeOptions extends Observed {
   readonly logger: Logger;
 }
 
-/** Timeouts of a request's head, of a whole request, and of a connection without traffic, in ms; scrapers need far less. */
+/**
+ * Timeouts of a request's head, of a whole request, and of a connection without traffic, in ms; scrapers need far less.
+ */
 const HEAD_MS = 5_000;
 const REQUEST_MS = 10_000;
 const IDLE_MS = 20_000;
@@ -34,9 +36,9 @@ const REPORT_MS = 60_000;
 const RETRY_MS = 1_000;
 
 /**
- * Serves `/metrics`, `/healthz` (the process is alive) and `/readyz` until the result is disposed of. Requests that arrive
- * together share one collection. If the port is in use, for example by the process that this one replaces, the process
- * starts nevertheless and takes the port once it is free.
+ * Serves `/metrics`, `/healthz` (the process is alive) and `/readyz` until the result is disposed of. Requests that
+ * arrive together share one collection. If the port is in use, for example by the process that this one replaces, the
+ * process starts nevertheless and takes the port once it is free.
  */
 export async function serveObserved({ host, port, logger, ...observed }: ServeOptions): Promise<AsyncDisposable> {
   if (port === undefined) return { [Symbol.asyncDispose]: async () => undefined };

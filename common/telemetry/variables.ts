@@ -1,6 +1,8 @@
 import { optionalOneOf, optionalPort, optionalText, type Values } from '../runtime/variables.ts';
 
-/** The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`. */
+/**
+ * The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`.
+ */
 export const TELEMETRY_VARIABLES = {
   METRICS_PORT: {
     type: optionalPort,

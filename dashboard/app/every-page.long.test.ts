@@ -9,7 +9,9 @@ import { axeFindings } from '../../test/harness/axe.ts';
 import { CHROMIUM } from '../../test/harness/browser.ts';
 import { type DashboardPages, startPages } from './pages.fixture.ts';
 
-/** What holds for every page, of the account with sample data: in both themes and languages, on large and small screens. */
+/**
+ * What holds for every page, of the account with sample data: in both themes and languages, on large and small screens.
+ */
 
 /** Where screenshots are written, when it is set: `docs/dashboard`. */
 const { SCREENSHOTS } = process.env;

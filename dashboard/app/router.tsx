@@ -101,7 +101,9 @@ const routes = [
   }),
 ] as const;
 
-/** Reads a value of an address: a list or a text. What looks like another value in JSON is a text too, such as `1e3`. */
+/**
+ * Reads a value of an address: a list or a text. What looks like another value in JSON is a text too, such as `1e3`.
+ */
 function readSearchValue(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return typeof value === 'string' || Array.isArray(value) ? value : text;

@@ -19,8 +19,8 @@ const WIDTH = 960;
 const [NORTH, SOUTH] = [84, -57];
 
 /**
- * The module `virtual:world-map`: the outlines of countries (Natural Earth, 1:110 million, from `world-atlas`) as paths of
- * SVG by ISO 3166 code, projected while building: 40 KB instead of 108 KB of geography and a projection.
+ * The module `virtual:world-map`: the outlines of countries (Natural Earth, 1:110 million, from `world-atlas`) as paths
+ * of SVG by ISO 3166 code, projected while building: 40 KB instead of 108 KB of geography and a projection.
  */
 export function worldMap(): Plugin {
   return {

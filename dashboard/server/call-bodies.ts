@@ -11,7 +11,10 @@ const SMALL_BYTES = 64 * 1024;
 
 const MIB = 1024 * 1024;
 
-/** Four of the largest bodies of an account, and as many of others. A call waits for one of them to arrive and be answered. */
+/**
+ * Four of the largest bodies of an account, and as many of others. A call waits for one of them to arrive and be
+ * answered.
+ */
 const MEMORY = { bodyBytes: 66 * MIB, accountBodyBytes: 33 * MIB, waiting: 256, accountWaiting: 64, waitMs: 60_000 };
 
 /** Receives all of a call's body; its memory is counted until `held` is disposed of. `signal` aborts with the call. */
@@ -23,8 +26,8 @@ type ReceiveBody = (
 ) => Promise<Buffer>;
 
 /**
- * Receives the bodies of calls, which are forwarded once they are complete: the core gives a message 30 s to arrive, while the
- * time of its call runs too, and a batch needs longer over a slow uplink. Large ones share a limited memory.
+ * Receives the bodies of calls, which are forwarded once they are complete: the core gives a message 30 s to arrive,
+ * while the time of its call runs too, and a batch needs longer over a slow uplink. Large ones share a limited memory.
  */
 export function receiveBodies(): ReceiveBody {
   const memory = new BodyMemory(MEMORY);

@@ -16,8 +16,8 @@ export function isStreaming({ methodKind }: DescMethod): boolean {
 }
 
 /**
- * Answers a call with an error, in the form of its method (Connect protocol, "Error End-Stream" and "Unary-Response"): a
- * client reads the code of a stream's error only from its last message.
+ * Answers a call with an error, in the form of its method (Connect protocol, "Error End-Stream" and "Unary-Response"):
+ * a client reads the code of a stream's error only from its last message.
  */
 export function sendError(reply: FastifyReply, method: DescMethod | undefined, error: ConnectError): FastifyReply {
   if (method && isStreaming(method)) {

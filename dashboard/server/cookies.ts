@@ -4,9 +4,9 @@ import { sealFor } from './seal.ts';
 
 /**
  * A cookie with sealed content, which any instance with the same `SECRET_KEY` reads. With the prefix `__Host-` browsers
- * accept it only as `Secure` and from this very host, and send it to no other one. Over http, which `DASHBOARD_URL` allows on
- * localhost only, it has neither: there many versions of Safari accept no `Secure` cookies (WebKit bug 281149), so that nobody
- * could sign in.
+ * accept it only as `Secure` and from this very host, and send it to no other one. Over http, which `DASHBOARD_URL`
+ * allows on localhost only, it has neither: there many versions of Safari accept no `Secure` cookies (WebKit bug
+ * 281149), so that nobody could sign in.
  */
 export interface SealedCookie {
   /** The content that a request carries; undefined if there is none that is valid. */

@@ -19,8 +19,8 @@ const OWN_TIMEOUT_MS = 10_000;
 const CONNECT_MS = 5_000;
 
 /**
- * The most connections to the core for the server's own calls, some of which anyone may cause, and for those of sessions: a
- * core accepts 4,096 from all its callers. Streams keep one each.
+ * The most connections to the core for the server's own calls, some of which anyone may cause, and for those of
+ * sessions: a core accepts 4,096 from all its callers. Streams keep one each.
  */
 const OWN_CONNECTIONS = 64;
 const CALL_CONNECTIONS = 1_000;

@@ -5,7 +5,8 @@ const MAX_DISCARDED_BYTES = 64 * 1024;
 
 /**
  * Call before answering a request whose body is not wanted. A small one is read and dropped: if the connection were
- * closed on it, the client could miss the answer (one of Node's got EPIPE instead). Beyond that the connection is closed.
+ * closed on it, the client could miss the answer (one of Node's got EPIPE instead). Beyond that the connection is
+ * closed.
  */
 export function discardBody({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (Number(raw.headers['content-length'] ?? 0) > MAX_DISCARDED_BYTES) {

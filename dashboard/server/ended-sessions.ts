@@ -33,24 +33,24 @@ export interface Endable extends ProviderSession {
 }
 
 /**
- * The sessions that ended before they expired: a cookie that was copied before its session ended is worthless afterwards.
- * Each instance remembers them for as long as a session can last, and learns from the core of those that ended at others.
- * While the core is unavailable it knows its own only; but a session without the core opens nothing.
+ * The sessions that ended before they expired: a cookie that was copied before its session ended is worthless
+ * afterwards. Each instance remembers them for as long as a session can last, and learns from the core of those that
+ * ended at others. While the core is unavailable it knows its own only; but a session without the core opens nothing.
  */
 export interface EndedSessions {
   has(session: Endable): Promise<boolean>;
   /** Ends one session, by sign-out. If the core does not answer, other instances learn of it later. */
   end(session: Endable): Promise<void>;
   /**
-   * Ends the sessions that a logout token names: that of the provider, or, without one, all of the subject so far. Resolves
-   * with whether other instances learn of it.
+   * Ends the sessions that a logout token names: that of the provider, or, without one, all of the subject so far.
+   * Resolves with whether other instances learn of it.
    */
   endAt(named: ProviderSession): Promise<boolean>;
 }
 
 /**
- * `lifetimeS`: how long a session can last, in s. `secretKey`: what all instances share. `most`: how many ended sessions and
- * subjects are remembered, and as many that the core does not know yet.
+ * `lifetimeS`: how long a session can last, in s. `secretKey`: what all instances share. `most`: how many ended
+ * sessions and subjects are remembered, and as many that the core does not know yet.
  */
 export function endedSessions(options: {
   lifetimeS: number;

@@ -297,7 +297,9 @@ test('a message without an announced length is read up to 8 MiB', async () => {
   expect(sent).toBeLessThan(64 * chunk.length);
 });
 
-/** Posts a batch of blanks, which the core rejects; the last bytes follow once `rest` has resolved. Returns the status. */
+/**
+ * Posts a batch of blanks, which the core rejects; the last bytes follow once `rest` has resolved. Returns the status.
+ */
 async function postSlowly(cookie: string, bytes: number, rest: Promise<void> = Promise.resolve()): Promise<number> {
   const last = '{"rows":[]}';
   const body = new ReadableStream({

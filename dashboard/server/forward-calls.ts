@@ -32,8 +32,9 @@ const STREAM_MS = 10 * 60_000;
 const MARGIN_MS = 2_000;
 
 /**
- * `acct_…` and `mbr_…`: the account and the member that a page shows. The cookie names those of the session, which another
- * tab may have changed since; such a page's calls are rejected, and their answers marked, also those of streams.
+ * `acct_…` and `mbr_…`: the account and the member that a page shows. The cookie names those of the session, which
+ * another tab may have changed since; such a page's calls are rejected, and their answers marked, also those of
+ * streams.
  */
 const SHOWN_ACCOUNT = 'signpost-shown-account';
 const SHOWN_MEMBER = 'signpost-shown-member';
@@ -56,7 +57,8 @@ const RESPONSE_HEADERS = /^(content-type|content-encoding|connect-.+|trailer-.+)
 
 /**
  * Forwards Connect calls of browsers to the core: `POST /rpc/package.Service/Method`, unary and server streaming, JSON
- * and binary. Messages pass through as they are, once they are complete. The core decides what the member's role allows.
+ * and binary. Messages pass through as they are, once they are complete. The core decides what the member's role
+ * allows.
  */
 export function forwardCalls(
   app: FastifyInstance,
@@ -156,7 +158,8 @@ export function forwardCalls(
         headersTimeout: limitMs + MARGIN_MS,
         bodyTimeout: limitMs + MARGIN_MS,
       });
-      // The core rejects the dashboard's service token. With this status a page would believe that its session has ended.
+      // The core rejects the dashboard's service token. With this status a page would believe that its session has
+      // ended.
       if (response.statusCode === 401) {
         call.end(Code.Unauthenticated);
         await response.body.dump();
@@ -208,7 +211,10 @@ async function* wholeMessages(
   if (!hasEnded) yield endOfStream(failed(cause));
 }
 
-/** The code in an error of the core, or in the end of a stream if that has one. Both may be compressed: then it is unknown. */
+/**
+ * The code in an error of the core, or in the end of a stream if that has one. Both may be compressed: then it is
+ * unknown.
+ */
 function codeIn(json: Uint8Array): Code | undefined {
   try {
     const { error, code = error?.code } = JSON.parse(Buffer.from(json).toString());

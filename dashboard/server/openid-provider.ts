@@ -5,7 +5,9 @@ import type { ProviderSession } from './ended-sessions.ts';
 /** How long a request to the provider may take, in s. */
 const TIMEOUT_S = 10;
 
-/** Claims that a session keeps are cut off or refused beyond this length, so that its cookie stays below 4,096 bytes. */
+/**
+ * Claims that a session keeps are cut off or refused beyond this length, so that its cookie stays below 4,096 bytes.
+ */
 const MAX_CLAIM = 255;
 
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -103,8 +105,8 @@ export function openidProvider(options: {
           idTokenExpected: true,
         });
         const claims = tokens.claims() ?? fail('the provider sent no ID token');
-        // Many providers put some or all claims of scopes into the answer of the UserInfo endpoint only. The address and
-        // whether it is verified are taken from the same source: the other one may be about another address.
+        // Many providers put some or all claims of scopes into the answer of the UserInfo endpoint only. The address
+        // and whether it is verified are taken from the same source: the other one may be about another address.
         const isComplete = claims.email !== undefined && claims.email_verified !== undefined;
         const about =
           isComplete || configuration.serverMetadata().userinfo_endpoint === undefined

@@ -7,8 +7,8 @@ import { sealedCookies } from './cookies.ts';
 const SIGN_IN_S = 10 * 60;
 
 /**
- * The most sign-ins that a browser may have begun; another one replaces the oldest. Their cookies, of up to 2 KB each, and
- * that of the session must fit into a header of 8 KB, the most that many proxies accept.
+ * The most sign-ins that a browser may have begun; another one replaces the oldest. Their cookies, of up to 2 KB each,
+ * and that of the session must fit into a header of 8 KB, the most that many proxies accept.
  */
 const MAX_PENDING = 3;
 
@@ -25,7 +25,10 @@ const SIGN_IN = z.object({
 /** A sign-in that was begun: what its callback is checked against, and where it leads. */
 export type SignIn = Readonly<z.infer<typeof SIGN_IN>>;
 
-/** The sign-ins that a browser has begun at the provider. Each has a cookie, since two tabs may sign in at the same time. */
+/**
+ * The sign-ins that a browser has begun at the provider. Each has a cookie, since two tabs may sign in at the same
+ * time.
+ */
 export function pendingSignIns(options: { secretKey: Buffer; dashboardUrl: string }) {
   const cookies = sealedCookies('sign-in', options);
   const cookieOf = (state: string) => cookies.named(suffixOf(state));

@@ -8,8 +8,8 @@ import { personOf, type Session, type Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
 /**
- * How many questions about sessions the core is asked at a time, fairly by person. They share the server's own connections
- * with sign-ins and with the list of ended sessions, which all sessions need.
+ * How many questions about sessions the core is asked at a time, fairly by person. They share the server's own
+ * connections with sign-ins and with the list of ended sessions, which all sessions need.
  */
 const QUESTIONS = { concurrency: 32, maxWaiting: 2_000, items: 'sessions' };
 

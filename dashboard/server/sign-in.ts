@@ -12,8 +12,8 @@ import type { Sessions } from './session.ts';
 import { whileOpen } from './while-open.ts';
 
 /**
- * Anyone may send made-up codes and links: how many are checked at a time, fairly by the client's address. Links take a part
- * of the connections to the core that sessions need as well.
+ * Anyone may send made-up codes and links: how many are checked at a time, fairly by the client's address. Links take a
+ * part of the connections to the core that sessions need as well.
  */
 const PROVIDER_CODES = { concurrency: 50, maxWaiting: 2_000, items: 'sign-ins' };
 const LINKS = { concurrency: 8, maxWaiting: 2_000, items: 'sign-ins' };
@@ -25,8 +25,8 @@ const MAX_ADDRESS = 1_000;
 const ACCOUNT_ID = /^acct_\w{1,64}$/;
 
 /**
- * Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to` and the account to open there as `account`,
- * and `GET /sign-in/callback`.
+ * Sign-in at the OpenID provider: `GET /sign-in`, with the page to lead to as `to` and the account to open there as
+ * `account`, and `GET /sign-in/callback`.
  */
 export function signInAtProvider(
   app: FastifyInstance,
@@ -140,14 +140,19 @@ function again({ to, account }: WayIn): string {
   return `/sign-in?${new URLSearchParams({ to, ...(account !== undefined && { account }) })}`;
 }
 
-/** The absolute address of `to`, or of the first page if `to` is not a page of the dashboard: a link must not lead elsewhere. */
+/**
+ * The absolute address of `to`, or of the first page if `to` is not a page of the dashboard: a link must not lead
+ * elsewhere.
+ */
 function ownAddress(to: unknown, dashboardUrl: string): string {
   const first = new URL('/', dashboardUrl);
   const url = typeof to === 'string' && URL.canParse(to, first.href) ? new URL(to, first) : first;
   return url.origin === first.origin && url.href.length <= MAX_ADDRESS ? url.href : first.href;
 }
 
-/** Why something was rejected, as the libraries name it: their messages may quote what the caller or the provider sent. */
+/**
+ * Why something was rejected, as the libraries name it: their messages may quote what the caller or the provider sent.
+ */
 function reasonOf(error: unknown): string {
   const { code, error: answered } = error as { code?: unknown; error?: unknown };
   const reason = typeof answered === 'string' ? answered : String(code ?? 'invalid');

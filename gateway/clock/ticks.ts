@@ -12,9 +12,9 @@ const tasks = new Set<Task>();
 let timer: NodeJS.Timeout | undefined;
 
 /**
- * Calls `work` every `intervalMs`, a multiple of `TICK_MS`, until the returned function is called. All work of a process
- * that is due is called at the same tick, so that an idle process wakes up twice a second and not for each interval. Does not
- * keep the process running.
+ * Calls `work` every `intervalMs`, a multiple of `TICK_MS`, until the returned function is called. All work of a
+ * process that is due is called at the same tick, so that an idle process wakes up twice a second and not for each
+ * interval. Does not keep the process running.
  */
 export function onTicks(intervalMs: number, work: () => void): () => void {
   const everyTicks = intervalMs / TICK_MS;

@@ -6,8 +6,8 @@ import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { releaseWhenClosed } from '../../common/http/release-closed-stream.ts';
 
 /**
- * Larger than any page and any image: a row has up to `MAX_ROWS_BYTES`, and a NUL in an invalid one is stored as a character of
- * three bytes.
+ * Larger than any page and any image: a row has up to `MAX_ROWS_BYTES`, and a NUL in an invalid one is stored as a
+ * character of three bytes.
  */
 const MAX_MESSAGE_BYTES = 4 * MAX_ROWS_BYTES;
 
@@ -40,9 +40,9 @@ export class NotProcessedError extends Error {
 }
 
 /**
- * Makes a unary gRPC call (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Rejects with a `ConnectError`,
- * which contains what the server sent, or with a `NotProcessedError`. Calls took 40 to 48 µs of CPU this way, and 127 to
- * 132 with the client of grpc-js.
+ * Makes a unary gRPC call (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Rejects with a
+ * `ConnectError`, which contains what the server sent, or with a `NotProcessedError`. Calls took 40 to 48 µs of CPU
+ * this way, and 127 to 132 with the client of grpc-js.
  */
 export async function callUnary(session: Http2SessionManager, call: UnaryCall): Promise<UnaryResponse> {
   const timeoutMs = Math.ceil(call.failsAt - performance.now());

@@ -22,8 +22,8 @@ export interface CoreClients {
 }
 
 /**
- * Creates clients of the core's gRPC port. It connects with the first call, so it does not need a running core; calls fail
- * with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
+ * Creates clients of the core's gRPC port. It connects with the first call, so it does not need a running core; calls
+ * fail with `unavailable`, or with `deadline_exceeded` after `timeoutMs`.
  *
  * `addresses`: `host:port`, used round-robin. `ca`: PEM, the CA of the cores' certificates.
  */

@@ -3,7 +3,10 @@ import { isIP } from 'node:net';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Http2SessionManager } from '@connectrpc/connect-node';
 
-/** Host names are resolved at most this often, in ms, and only while calls are made: a new core is found within a second. */
+/**
+ * Host names are resolved at most this often, in ms, and only while calls are made: a new core is found within a
+ * second.
+ */
 const RESOLVE_MS = 1_000;
 
 /** How long a connection may take to be established, TLS included, in ms. */
@@ -14,9 +17,9 @@ const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 1_000;
 
 /**
- * A dead machine is detected after 15 s, not after the minutes that TCP takes; on a connection without calls, 5 s after the
- * next call. connect-node 2.2.0 could also ping connections without calls, but then throws from a timer, uncaught, after a
- * server has closed one.
+ * A dead machine is detected after 15 s, not after the minutes that TCP takes; on a connection without calls, 5 s after
+ * the next call. connect-node 2.2.0 could also ping connections without calls, but then throws from a timer, uncaught,
+ * after a server has closed one.
  */
 const KEEPALIVE = { pingIntervalMs: 10_000, pingTimeoutMs: 5_000, pingIdleConnection: false };
 

@@ -150,8 +150,9 @@ async function inTime<T>(pending: Promise<T>, { failsAt, signal }: UnaryCall): P
 }
 
 /**
- * Serializes a message, in parts. Its unknown fields, which carry the megabytes of large messages, are copied only once,
- * later: the library's writer would grow by doubling, and the cost of megabytes is touching memory for the first time.
+ * Serializes a message, in parts. Its unknown fields, which carry the megabytes of large messages, are copied only
+ * once, later: the library's writer would grow by doubling, and the cost of megabytes is touching memory for the first
+ * time.
  */
 function serialize<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): readonly Uint8Array[] {
   const knownFields = toBinary(schema, message, { writeUnknownFields: false });

@@ -13,8 +13,8 @@ export interface AttemptLimit {
 const WINDOW_MS = 60_000;
 
 /**
- * The maximum number of addresses counted at a time; beyond it, all counts are reset. This lets through an attacker with
- * so many addresses, whom no limit by address could stop, and never rejects a client for what others do.
+ * The maximum number of addresses counted at a time; beyond it, all counts are reset. This lets through an attacker
+ * with so many addresses, whom no limit by address could stop, and never rejects a client for what others do.
  */
 const MAX_ADDRESSES = 20_000;
 
@@ -46,8 +46,8 @@ export function limitAttempts(mostPerMinute: number): AttemptLimit {
 }
 
 /**
- * Allows each client address `most` of something at a time. The returned function acquires one and returns the function to
- * release it; undefined when the address already has `most`.
+ * Allows each client address `most` of something at a time. The returned function acquires one and returns the function
+ * to release it; undefined when the address already has `most`.
  */
 export function limitAtOnce(most: number): (address: string) => (() => void) | undefined {
   const counts = new Map<string, number>();
@@ -69,9 +69,9 @@ export function limitAtOnce(most: number): (address: string) => (() => void) | u
 export type AdmitRequest = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
- * Allows each client `most` requests in progress. Clients that connect directly are limited by their connections, but all
- * clients of a proxy share its connections. Requests for which the proxy reports no client have no limit, since they may
- * come from any client.
+ * Allows each client `most` requests in progress. Clients that connect directly are limited by their connections, but
+ * all clients of a proxy share its connections. Requests for which the proxy reports no client have no limit, since
+ * they may come from any client.
  */
 export function limitRequests(
   most: number,

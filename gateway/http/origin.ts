@@ -59,11 +59,11 @@ interface Forwarded {
 }
 
 /**
- * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all proxies
- * write the older headers and pass on a `Forwarded` that the client may have forged.
+ * Reads `X-Forwarded-For` and `X-Forwarded-Host`, and `Forwarded` (RFC 7239) only if both are absent: nearly all
+ * proxies write the older headers and pass on a `Forwarded` that the client may have forged.
  *
- * Every trusted proxy appends its peer's address: the last one that is no trusted proxy is the client's. What is before it
- * may be forged.
+ * Every trusted proxy appends its peer's address: the last one that is no trusted proxy is the client's. What is before
+ * it may be forged.
  */
 function forwardedBy(headers: OriginHeaders, isProxy: (address: string) => boolean): Forwarded {
   const { forwarded, 'x-forwarded-for': xFor, 'x-forwarded-host': xHost } = headers;
@@ -96,7 +96,9 @@ function readForwarded(field: string, isProxy: (address: string) => boolean): Fo
   return { node: '', host };
 }
 
-/** The elements of a `Forwarded`, last one first: a quote that a client has left open must not hide what proxies append. */
+/**
+ * The elements of a `Forwarded`, last one first: a quote that a client has left open must not hide what proxies append.
+ */
 function* elementsFromLast(field: string): Generator<string> {
   let end = field.length;
   let isQuoted = false;
@@ -133,8 +135,8 @@ function readElement(element: string): Readonly<Record<string, string | undefine
 }
 
 /**
- * The address in a node identifier such as `192.0.2.1:80` or `[2001:db8::1]:80`, in the form that sockets report; empty for
- * `unknown` and obfuscated ones.
+ * The address in a node identifier such as `192.0.2.1:80` or `[2001:db8::1]:80`, in the form that sockets report; empty
+ * for `unknown` and obfuscated ones.
  */
 function addressIn(node: string): string {
   const given = node.startsWith('[') ? node.slice(1, node.indexOf(']')) : isIP(node) ? node : node.replace(/:\d+$/, '');
@@ -150,8 +152,9 @@ export function unmapped(address: string): string {
 }
 
 /**
- * Returns the hostname that browsers connect to: every spelling of a custom domain has to be found as that domain. A port
- * may be empty (RFC 3986 §3.2.3); the URL parser decodes percent-encoded letters. Text that it rejects is no domain.
+ * Returns the hostname that browsers connect to: every spelling of a custom domain has to be found as that domain. A
+ * port may be empty (RFC 3986 §3.2.3); the URL parser decodes percent-encoded letters. Text that it rejects is no
+ * domain.
  */
 function hostnameOf(host: string): string {
   const name = host.replace(/:\d*$/, '');

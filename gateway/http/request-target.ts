@@ -14,8 +14,8 @@ export function isHost(text: string): boolean {
 }
 
 /**
- * Normalizes a request for the rest of the gateway: a path in `url`, and the requested host in `headers.host`. Returns an
- * error sentence for the client where RFC 9112 §3.2 requires a 400, else undefined.
+ * Normalizes a request for the rest of the gateway: a path in `url`, and the requested host in `headers.host`. Returns
+ * an error sentence for the client where RFC 9112 §3.2 requires a 400, else undefined.
  */
 export function normalizeRequest(request: IncomingMessage): string | undefined {
   const { headers, httpVersion, rawHeaders, url = '' } = request;

@@ -18,7 +18,10 @@ export function beginDiscarding(): Disposable | undefined {
   return { [Symbol.dispose]: () => void discarded-- };
 }
 
-/** Limits what Node reads and discards of a body whose request was answered before it arrived; then closes the connection. */
+/**
+ * Limits what Node reads and discards of a body whose request was answered before it arrived; then closes the
+ * connection.
+ */
 export function limitUnwantedBody(request: IncomingMessage, response: ServerResponse): void {
   const { headers, socket } = request;
   if (!('transfer-encoding' in headers) && Number(headers['content-length'] ?? 0) === 0) return;

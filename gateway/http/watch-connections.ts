@@ -27,8 +27,8 @@ export interface ConnectionLimits {
 /**
  * Watches all connections of a server, in both lanes. Resets those that an address opens beyond its limit, and closes
  * those whose client does not read its response: neither Node nor the kernel gives up on a client that acknowledges now
- * and then. When there are too many in total, a new one replaces an idle one, and is reset only if none is idle. Call it
- * after other listeners were added, as its own must run first.
+ * and then. When there are too many in total, a new one replaces an idle one, and is reset only if none is idle. Call
+ * it after other listeners were added, as its own must run first.
  */
 export function watchConnections(server: Server, limits: ConnectionLimits): { close(): void } {
   /** The number of the first check that found unread data of a connection. */

@@ -5,8 +5,8 @@ import { type Port, sharedByWorkers } from './port.ts';
 const FIRST_DESCRIPTOR = 3;
 
 /**
- * The listening sockets that systemd has opened for this process (`LISTEN_FDS`); undefined if it has opened none. They stay
- * open while a gateway is replaced: connections wait, and the next gateway accepts them.
+ * The listening sockets that systemd has opened for this process (`LISTEN_FDS`); undefined if it has opened none. They
+ * stay open while a gateway is replaced: connections wait, and the next gateway accepts them.
  */
 export function inheritedPort(number: number, workers: number, env: NodeJS.ProcessEnv): Port | undefined {
   // Otherwise the variables were meant for an ancestor of this process.

@@ -8,8 +8,8 @@ import { listenFailure } from '../../common/http/listen-failure.ts';
 const FIRST_DESCRIPTOR = 4;
 
 /**
- * The connections that may wait at the sockets of a worker together while it is replaced; the kernel lowers the limit of a
- * socket to `net.core.somaxconn`, 4,096 by default. Node's default is 511.
+ * The connections that may wait at the sockets of a worker together while it is replaced; the kernel lowers the limit
+ * of a socket to `net.core.somaxconn`, 4,096 by default. Node's default is 511.
  */
 const BACKLOG = 4_096;
 
@@ -22,7 +22,9 @@ export interface Listening {
   stop(isInherited: boolean, ended: () => void): Promise<void>;
 }
 
-/** Accepts a server's connections from the `sockets` sockets that the main process has bound to the port, or was given. */
+/**
+ * Accepts a server's connections from the `sockets` sockets that the main process has bound to the port, or was given.
+ */
 export async function listen(server: Server, port: number, sockets: number): Promise<Listening> {
   const listeners = [server, ...Array.from({ length: sockets - 1 }, () => acceptFor(server))];
   const backlog = Math.ceil(BACKLOG / sockets);
@@ -49,7 +51,10 @@ export async function listen(server: Server, port: number, sockets: number): Pro
   };
 }
 
-/** Creates a listener that passes its connections to a server, as if the server had accepted them: Node's have one socket each. */
+/**
+ * Creates a listener that passes its connections to a server, as if the server had accepted them: Node's have one
+ * socket each.
+ */
 function acceptFor(server: Server): ConnectionServer {
   // The options of Node's HTTP servers.
   const listener = new ConnectionServer({ allowHalfOpen: true, noDelay: true });

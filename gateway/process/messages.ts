@@ -9,11 +9,14 @@ import type { SpoolStatus } from '../redirect/spool/spool.ts';
 
 /**
  * The gateway consists of three kinds of processes. The main process (`main.ts`) starts the others, restarts them when
- * they die, and forwards their messages. Workers (`worker.ts`) answer requests. The carrier (`carrier.ts`) copies routes
- * from the log into the route table and scans from the spools to the log.
+ * they die, and forwards their messages. Workers (`worker.ts`) answer requests. The carrier (`carrier.ts`) copies
+ * routes from the log into the route table and scans from the spools to the log.
  */
 
-/** From a worker, through the main process, to all workers: a changed code that the disk did not take, to serve from memory. */
+/**
+ * From a worker, through the main process, to all workers: a changed code that the disk did not take, to serve from
+ * memory.
+ */
 interface UnwrittenRoute {
   readonly type: 'unwritten';
   readonly shortCode: string;
@@ -40,7 +43,9 @@ export type MessageToMain =
 
 /** A message from the main process to a worker or the carrier. */
 export type MessageFromMain =
-  /** To workers: `/readyz` answers 503, and each connection is closed after its next response; new ones are accepted. */
+  /**
+   * To workers: `/readyz` answers 503, and each connection is closed after its next response; new ones are accepted.
+   */
   | { readonly type: 'drain' }
   /** To workers: stop listening, but serve the open connections. `isInherited`: another process keeps the sockets. */
   | { readonly type: 'close'; readonly isInherited: boolean }
@@ -122,9 +127,9 @@ export function messageFromMain<Type extends MessageFromMain['type']>(
 }
 
 /**
- * Resolves when the main process sends `stop`. Signals are ignored, because a terminal sends them to all processes and the
- * main process handles them. When the main process is gone, this one exits at once, without Node's exit handlers, which
- * could take long: everything that matters is on disk, and the next gateway may start at any moment.
+ * Resolves when the main process sends `stop`. Signals are ignored, because a terminal sends them to all processes and
+ * the main process handles them. When the main process is gone, this one exits at once, without Node's exit handlers,
+ * which could take long: everything that matters is on disk, and the next gateway may start at any moment.
  */
 export function stopRequested(logger: Logger): Promise<unknown> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);

@@ -17,8 +17,8 @@ export interface Port {
 }
 
 /**
- * How many sockets each worker has. In an iteration of its event loop libuv accepts one connection from each, so that the
- * answers to several scans share an iteration, a write to the spool, and often a wake-up of their client.
+ * How many sockets each worker has. In an iteration of its event loop libuv accepts one connection from each, so that
+ * the answers to several scans share an iteration, a write to the spool, and often a wake-up of their client.
  */
 const SOCKETS_OF_WORKER = 8;
 /**
@@ -33,10 +33,10 @@ const RETRY_MS = 50;
 const CONNECT_MS = 500;
 
 /**
- * Binds sockets for each worker to the port, and keeps them open: connections in the accept queues of a worker that dies
- * are answered by its successor. The kernel distributes connections evenly over such sockets; with one socket for all
- * workers, 32 connections opened at once all went to one of two workers in one of three attempts. On systems that don't
- * distribute connections (macOS), all workers share one socket nevertheless.
+ * Binds sockets for each worker to the port, and keeps them open: connections in the accept queues of a worker that
+ * dies are answered by its successor. The kernel distributes connections evenly over such sockets; with one socket for
+ * all workers, 32 connections opened at once all went to one of two workers in one of three attempts. On systems that
+ * don't distribute connections (macOS), all workers share one socket nevertheless.
  */
 export async function bindPort(host: string, port: number, workers: number, logger: Logger): Promise<Port> {
   const start = performance.now();
@@ -89,7 +89,8 @@ async function bind(host: string, port: number, workers: number): Promise<Port> 
 
 /**
  * Detects two gateways that start at the same time, while neither listens on the port yet: only one can bind a name in
- * the abstract namespace of Unix sockets, which like ports belongs to the network namespace. It is released with the process.
+ * the abstract namespace of Unix sockets, which like ports belongs to the network namespace. It is released with the
+ * process.
  */
 async function guardPort(host: string, port: number): Promise<Server | undefined> {
   if (process.platform !== 'linux') return undefined;
@@ -119,7 +120,9 @@ export function sharedByWorkers(descriptors: readonly number[], workers: number)
   return (worker) => descriptors.filter((_, index) => index % workers === worker % descriptors.length);
 }
 
-/** With `reusePort`, another program that uses it too would share the port. Listening to find out would reset clients. */
+/**
+ * With `reusePort`, another program that uses it too would share the port. Listening to find out would reset clients.
+ */
 async function expectUnused(host: string, port: number): Promise<void> {
   const socket = connect({ host, port, timeout: CONNECT_MS });
   const failed = once(socket, 'connect').then(

@@ -5,9 +5,10 @@ import type { Logger } from 'pino';
 import { lockFile } from '../../common/runtime/file-lock.ts';
 
 /**
- * Workers and the carrier end when the main process is gone, unless they are suspended or busy. Such a process still holds
- * the port, and perhaps the writer lock of the route table, and it would answer scans again if it resumed. So each of them
- * locks a file named after its process id, and the next start of the gateway kills processes that still hold such a lock.
+ * Workers and the carrier end when the main process is gone, unless they are suspended or busy. Such a process still
+ * holds the port, and perhaps the writer lock of the route table, and it would answer scans again if it resumed. So
+ * each of them locks a file named after its process id, and the next start of the gateway kills processes that still
+ * hold such a lock.
  */
 const FOLDER = 'processes';
 const LOCK = /^(\d+)\.lock$/;

@@ -26,8 +26,8 @@ export interface SuperviseOptions {
   onMessage(message: MessageToMain): void;
   onExit(): void;
   /**
-   * It is restarted once this resolves; after a rejection it is called again. `crashed`: the process crashed or hung, as it
-   * may on damaged files.
+   * It is restarted once this resolves; after a rejection it is called again. `crashed`: the process crashed or hung,
+   * as it may on damaged files.
    */
   beforeRestart(crashed: boolean): Promise<void>;
 }
@@ -39,7 +39,9 @@ interface Exit {
 
 /** The minimum interval between attempts to start it, in ms. */
 const RESTART_MS = 1_000;
-/** A process that sends no message for this many seconds of our own running time hangs; it should send one every five. */
+/**
+ * A process that sends no message for this many seconds of our own running time hangs; it should send one every five.
+ */
 const SILENT_S = 15;
 /** How long it may take to stop before it is killed, in ms: slightly longer than it takes at most. */
 const STOP_MS = 16_000;

@@ -24,22 +24,22 @@ export interface Workers {
 }
 
 /**
- * The semi-space size of workers: garbage of scans is short-lived, so that they are answered no faster with more than 4, and
- * Node's default of 16 MiB (times three) takes 45 MiB more memory. Garbage of API requests lives longer: with 8 a worker
- * took 146 instead of 164 µs of CPU for a read and 318 instead of 346 for a list, and with 16 the same. With 1,000,000
- * codes it took 359 instead of 348 MiB.
+ * The semi-space size of workers: garbage of scans is short-lived, so that they are answered no faster with more than
+ * 4, and Node's default of 16 MiB (times three) takes 45 MiB more memory. Garbage of API requests lives longer: with 8
+ * a worker took 146 instead of 164 µs of CPU for a read and 318 instead of 346 for a list, and with 16 the same. With
+ * 1,000,000 codes it took 359 instead of 348 MiB.
  */
 const SEMI_SPACE_MIB = 8;
 /**
- * Objects that survive the start of a program make V8 allocate later objects from the same site in the old generation at
- * once, those of scans too. Collecting the old generation stops a worker for 10 to 20 ms; with this option it grew by
- * 2.5 MB in 9 s of 30,000 scans a second, and without it by 6 MB.
+ * Objects that survive the start of a program make V8 allocate later objects from the same site in the old generation
+ * at once, those of scans too. Collecting the old generation stops a worker for 10 to 20 ms; with this option it grew
+ * by 2.5 MB in 9 s of 30,000 scans a second, and without it by 6 MB.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 /**
  * One thread of V8 for each worker instead of four: there is a worker for each CPU core, and each thread that collects
- * garbage takes it from a worker for 4 ms at a time. With four, the p99 of new connections after kept-alive ones was 11 to
- * 21 ms instead of 6 to 11.
+ * garbage takes it from a worker for 4 ms at a time. With four, the p99 of new connections after kept-alive ones was 11
+ * to 21 ms instead of 6 to 11.
  */
 const ONE_V8_THREAD = '--v8-pool-size=1';
 

@@ -9,7 +9,9 @@ const TIMEOUT_MS = 1_000;
 /** Not sent as parameters of the connection, which PgBouncer refuses. */
 const SETTINGS = `set statement_timeout = ${TIMEOUT_MS}; set default_transaction_read_only = on`;
 
-/** A pool of read-only connections. While Postgres is unavailable, connecting and each statement fail within a second. */
+/**
+ * A pool of read-only connections. While Postgres is unavailable, connecting and each statement fail within a second.
+ */
 export function readOnlyPool(databaseUrl: string, connections: number, logger: Logger): pg.Pool {
   const pool = new pg.Pool({
     ...poolOptions(databaseUrl, SETTINGS),

@@ -23,8 +23,8 @@ const HEADERS = {
 };
 
 /**
- * The shortest time between two log lines about requests that the core did not answer, in ms. While there is none, every
- * request is one of them, also one with a made-up key.
+ * The shortest time between two log lines about requests that the core did not answer, in ms. While there is none,
+ * every request is one of them, also one with a made-up key.
  */
 const UNAVAILABLE_MS = 10_000;
 

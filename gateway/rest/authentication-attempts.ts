@@ -9,8 +9,8 @@ import type { CountRefusal } from '../http/refusal-metrics.ts';
 import { abortOnDisconnect } from './caller-disconnect.ts';
 
 /**
- * Keys that are not known to be valid: at most this many are checked at a time in each worker. A check takes 1 to 2 ms of
- * processor time in all processes together, so even from many addresses made-up keys use only a part of a machine.
+ * Keys that are not known to be valid: at most this many are checked at a time in each worker. A check takes 1 to 2 ms
+ * of processor time in all processes together, so even from many addresses made-up keys use only a part of a machine.
  */
 const UNKNOWN_KEYS = { concurrency: 2, concurrencyPerCaller: 1, maxWaiting: 2_000, items: 'API keys' };
 /** How long a check may wait, in ms. */
@@ -29,10 +29,10 @@ export interface Attempt {
   /** Throws TOO_MANY_FAILURES if the client's address has failed to authenticate too often. */
   expectAllowed(): void;
   /**
-   * Runs `check`, a call that only authenticates, once it is the client's turn. Resolves with undefined without a check if
-   * the key was valid lately. Rejects with TOO_MANY_FAILURES if the address has failed too often by then, with UNAVAILABLE
-   * if the wait is too long, and if the client disconnects. A check that has begun goes on nevertheless: a client must not
-   * escape the limits by disconnecting.
+   * Runs `check`, a call that only authenticates, once it is the client's turn. Resolves with undefined without a check
+   * if the key was valid lately. Rejects with TOO_MANY_FAILURES if the address has failed too often by then, with
+   * UNAVAILABLE if the wait is too long, and if the client disconnects. A check that has begun goes on nevertheless: a
+   * client must not escape the limits by disconnecting.
    */
   authenticate<Result>(reply: FastifyReply, check: () => Promise<Result>): Promise<Result | undefined>;
   /** Records the status of the response, also if nobody is left to receive it. */
@@ -42,8 +42,8 @@ export interface Attempt {
 /**
  * Limits how often a client address may fail to authenticate, and how many unknown keys are checked at a time.
  *
- * `addressOf` determines the client's address. A valid key is exempt, because behind the shared address of an office or a
- * cloud service one client's wrong key must not lock out the others.
+ * `addressOf` determines the client's address. A valid key is exempt, because behind the shared address of an office or
+ * a cloud service one client's wrong key must not lock out the others.
  */
 export function limitAuthenticationFailures(
   limit: AttemptLimit,

@@ -11,8 +11,8 @@ const UNSENDABLE_KEY = 'not visible ASCII';
 const SENDABLE = /^[\x20-\x7e]*$/;
 
 /**
- * The metadata of the call for a request, without the caller's credentials: the request id, what the core records of the
- * request, and the idempotency key.
+ * The metadata of the call for a request, without the caller's credentials: the request id, what the core records of
+ * the request, and the idempotency key.
  */
 export function callMetadata(endpoint: Endpoint, { id, method, headers }: FastifyRequest): Record<string, string> {
   const [status] = Object.keys(endpoint.success);
@@ -28,8 +28,8 @@ export function callMetadata(endpoint: Endpoint, { id, method, headers }: Fastif
 }
 
 /**
- * The `authorization` of the call. Throws UNAUTHENTICATED unless the request has a token in the format of an API key, so
- * that anything else, including the service token, is rejected here without a call to the core.
+ * The `authorization` of the call. Throws UNAUTHENTICATED unless the request has a token in the format of an API key,
+ * so that anything else, including the service token, is rejected here without a call to the core.
  */
 export function callAuthorization({ authorization }: IncomingHttpHeaders): string {
   const token = bearerToken(authorization);

@@ -4,7 +4,10 @@ import type { FastifyReply } from 'fastify';
 /** The abort reason; one shared instance, because creating an error captures its stack. */
 const DISCONNECTED = new ConnectError('The caller disconnected.', Code.Canceled);
 
-/** Returns a controller that aborts when the caller disconnects before the response; it may be aborted for other reasons. */
+/**
+ * Returns a controller that aborts when the caller disconnects before the response; it may be aborted for other
+ * reasons.
+ */
 export function abortOnDisconnect(reply: FastifyReply): AbortController {
   const controller = new AbortController();
   reply.raw.once('close', () => {

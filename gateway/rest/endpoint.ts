@@ -78,8 +78,8 @@ export interface RequestBody<Body> {
   readonly example: unknown;
   readonly maxBytes: number;
   /**
-   * The maximum size that is read and parsed before the core has authenticated the caller, so that ordinary requests need
-   * only one RPC. Parsing that much should cost about as much as that RPC.
+   * The maximum size that is read and parsed before the core has authenticated the caller, so that ordinary requests
+   * need only one RPC. Parsing that much should cost about as much as that RPC.
    */
   readonly bytesBeforeAuthentication: number;
   /** Parses the bytes and takes ownership of their memory. Rejects with a Refusal if they are invalid. */

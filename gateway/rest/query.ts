@@ -19,8 +19,9 @@ export function text<Name extends string>(query: Query, name: Name): { [key in N
 }
 
 /**
- * Like `text`, for integers. Anything but an integer counts as absent, and values are clamped to int32: these parameters
- * never fail a request. The core applies defaults and ranges. Source: docs/contract.md, "Bodies and envelopes".
+ * Like `text`, for integers. Anything but an integer counts as absent, and values are clamped to int32: these
+ * parameters never fail a request. The core applies defaults and ranges. Source: docs/contract.md, "Bodies and
+ * envelopes".
  */
 export function integer<Name extends string>(query: Query, name: Name): { [key in Name]?: number } {
   const [value] = allOf(query, name);

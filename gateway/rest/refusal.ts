@@ -5,8 +5,8 @@ import type { CoreClients } from '../core/clients.ts';
 import type { CallOptions } from '../core/transport.ts';
 
 /**
- * A request that the gateway can't convert to an RPC: the reason, the sentence for the caller, and for a batch the number
- * of its rows, if it is known.
+ * A request that the gateway can't convert to an RPC: the reason, the sentence for the caller, and for a batch the
+ * number of its rows, if it is known.
  */
 export class Refusal extends Error {
   readonly reason: Reason;
@@ -20,8 +20,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Has the core authenticate and meter a refused request as a call of its method, so that errors of the key, the plan or a
- * limit take precedence. Returns the error to respond with: one of those, or the refusal as the core returned it.
+ * Has the core authenticate and meter a refused request as a call of its method, so that errors of the key, the plan or
+ * a limit take precedence. Returns the error to respond with: one of those, or the refusal as the core returned it.
  * Source: docs/contract.md, "Who may call" and "Idempotency".
  */
 export async function refuse(

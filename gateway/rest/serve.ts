@@ -18,7 +18,10 @@ import { type ErrorResponse, errorResponse, isCoreError } from './errors.ts';
 import { metadataHeaders } from './metadata-headers.ts';
 import { Refusal, refuse } from './refusal.ts';
 
-/** The status under which metrics and traces have a request whose caller disconnected, as in nginx; no client receives it. */
+/**
+ * The status under which metrics and traces have a request whose caller disconnected, as in nginx; no client receives
+ * it.
+ */
 const CALLER_DISCONNECTED = 499;
 
 /** A body that its endpoint ignores. Source: docs/contract.md, "Bodies and envelopes". */

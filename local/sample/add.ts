@@ -4,8 +4,8 @@ import { forgetSample, sampleRequestedAt } from './request.ts';
 
 /**
  * Adds the sample data to the account, `acct_…`, if it was requested and is not complete, in a process of its own, and
- * reports it on the console. What is interrupted continues at the next start. `env`: that of the core. Never rejects for
- * what that process does.
+ * reports it on the console. What is interrupted continues at the next start. `env`: that of the core. Never rejects
+ * for what that process does.
  */
 export async function addSample(options: {
   dataDir: string;

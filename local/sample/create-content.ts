@@ -12,7 +12,9 @@ export interface ScannedCode {
   /** `qr_…`. */
   readonly id: string;
   readonly pattern: ScanPattern;
-  /** The versions of its target, oldest first, and how many days before the end each became current; empty for a page. */
+  /**
+   * The versions of its target, oldest first, and how many days before the end each became current; empty for a page.
+   */
   readonly versions: readonly { readonly daysAgo: number; readonly target: Target }[];
 }
 
@@ -30,8 +32,8 @@ const PAGE = 100;
 const [BATCH_MS, POLL_MS] = [60_000, 200];
 
 /**
- * Creates what is missing of the sample, by name, and returns the codes to scan. A part of it may exist: an earlier call
- * may have been interrupted.
+ * Creates what is missing of the sample, by name, and returns the codes to scan. A part of it may exist: an earlier
+ * call may have been interrupted.
  */
 export async function createContent(core: CoreClients): Promise<ScannedCode[]> {
   const { members } = await core.accounts.listMembers({});

@@ -9,8 +9,8 @@ import type { SampleScan } from './scans.ts';
 const CALL_RECORDS = 1_000;
 
 /**
- * Appends the scans to the log, from which the recorder counts them as it counts those of gateways. The last call carries
- * the figures of the ledger: all of them were answered and published. `account`: `acct_…`.
+ * Appends the scans to the log, from which the recorder counts them as it counts those of gateways. The last call
+ * carries the figures of the ledger: all of them were answered and published. `account`: `acct_…`.
  */
 export async function publishScans(
   log: Pick<Log, 'publish'>,

@@ -8,8 +8,8 @@ export function requestSample(dataDir: string): Promise<void> {
 }
 
 /**
- * When the sample data was requested, in ms since 1970; undefined if it was not, or is complete. Its scans end at this time,
- * so that they are the same after an interruption.
+ * When the sample data was requested, in ms since 1970; undefined if it was not, or is complete. Its scans end at this
+ * time, so that they are the same after an interruption.
  */
 export async function sampleRequestedAt(dataDir: string): Promise<number | undefined> {
   try {

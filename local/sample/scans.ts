@@ -42,7 +42,8 @@ const VISITORS_A_SCAN = 0.8;
 
 /**
  * The scans of these codes in the `DAYS` before `until` (ms since 1970), in no order. The same arguments give the same
- * scans, with the same ids, so a scan that is published twice is recorded once. `account`: `acct_…`; `host`: of scan URLs.
+ * scans, with the same ids, so a scan that is published twice is recorded once. `account`: `acct_…`; `host`: of scan
+ * URLs.
  */
 export function scansOf(options: {
   account: string;

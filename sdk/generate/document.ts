@@ -15,8 +15,8 @@ export function servedDocument(): OpenApiDocument {
 }
 
 /**
- * Rules that only the server checks. Generated types must not: a client that checks them too refuses what a later server
- * accepts.
+ * Rules that only the server checks. Generated types must not: a client that checks them too refuses what a later
+ * server accepts.
  */
 const RULES = [
   'minimum',

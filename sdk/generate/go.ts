@@ -47,8 +47,8 @@ export function generateGo(schemas: Schemas): void {
 }
 
 /**
- * The schemas in OpenAPI 3.0, because the generator does not know the null of 3.1. The client has its own envelopes, and a
- * batch without its rows.
+ * The schemas in OpenAPI 3.0, because the generator does not know the null of 3.1. The client has its own envelopes,
+ * and a batch without its rows.
  */
 function goSchemas(schemas: Schemas): Schemas {
   const kept = Object.entries(schemas).filter(([name]) => !/Response$|^BatchWithRows$/.test(name));

@@ -9,8 +9,8 @@ export function missingPython(): string | undefined {
 }
 
 /**
- * The path of a program in the virtual environment `.venv` of a folder, which is made first unless it has the packages of
- * the folder's `requirements.txt`.
+ * The path of a program in the virtual environment `.venv` of a folder, which is made first unless it has the packages
+ * of the folder's `requirements.txt`.
  */
 export function pythonProgram(folder: string, name: string): string {
   const requirements = resolve(folder, 'requirements.txt');

@@ -28,7 +28,9 @@ const MODELS = [
   '--snake-case-field',
 ];
 
-/** Writes the types of the Python SDK: models of responses, and dictionaries for requests, in which absent is not null. */
+/**
+ * Writes the types of the Python SDK: models of responses, and dictionaries for requests, in which absent is not null.
+ */
 export function generatePython(schemas: Schemas): void {
   const folder = mkdtempSync(join(tmpdir(), 'signpost-sdk-python-'));
   const write = (file: string, part: Schemas, options: readonly string[]) => {

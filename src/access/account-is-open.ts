@@ -6,7 +6,9 @@ const select = statement<{ now: Date }>(
   'select now() as now from accounts where id = $1 and closed_at is null',
 );
 
-/** The time of the transaction; undefined if the account is closed, in which background work stops. `accountId`: UUID. */
+/**
+ * The time of the transaction; undefined if the account is closed, in which background work stops. `accountId`: UUID.
+ */
 export async function timeIfOpen(tx: Queryable, accountId: string): Promise<Date | undefined> {
   return (await first(tx, select, [accountId]))?.now;
 }

@@ -5,8 +5,9 @@ import { CONNECT_TIMEOUT_MS } from '../db/database.ts';
 import { callerKey } from './caller.ts';
 
 /**
- * Connections to Postgres that the changes of an account have at a time. Changes of the same row wait for each other: while 200
- * calls of one account changed one code, they had all connections, and a call of another account took 1.1 s, now 0.01.
+ * Connections to Postgres that the changes of an account have at a time. Changes of the same row wait for each other:
+ * while 200 calls of one account changed one code, they had all connections, and a call of another account took 1.1 s,
+ * now 0.01.
  */
 const CONNECTIONS = 4;
 
@@ -24,8 +25,8 @@ const queue = fairQueue({
 });
 
 /**
- * Runs `work`, which takes a connection, when it is the turn of the account that the call acts for; at once without an account.
- * The turn ends with the work, or earlier when that calls `endTurn`.
+ * Runs `work`, which takes a connection, when it is the turn of the account that the call acts for; at once without an
+ * account. The turn ends with the work, or earlier when that calls `endTurn`.
  */
 export function inAccountQueue<Result>(
   { values, signal }: HandlerContext,

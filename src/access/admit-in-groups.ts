@@ -17,11 +17,11 @@ import { ACCOUNT } from './find-account.ts';
 import { USED } from './usage.ts';
 
 /**
- * Does for calls of different keys what `admitKey` does for one. Meters that other transactions hold are skipped, so that the
- * group waits for no lock, and two groups can't deadlock, whatever the order in which they lock. A meter that has changed since
- * the statement began is read again once it is locked, so its counters are exact. A call that is neither admitted nor rejected
- * by what was read is then admitted by itself. Parameters: those of `admitKey`, as arrays. Indexes: api_keys_hash_key, then
- * primary keys.
+ * Does for calls of different keys what `admitKey` does for one. Meters that other transactions hold are skipped, so
+ * that the group waits for no lock, and two groups can't deadlock, whatever the order in which they lock. A meter that
+ * has changed since the statement began is read again once it is locked, so its counters are exact. A call that is
+ * neither admitted nor rejected by what was read is then admitted by itself. Parameters: those of `admitKey`, as
+ * arrays. Indexes: api_keys_hash_key, then primary keys.
  */
 const admitKeys = promptStatement<AdmissionRow & { readonly nth: number }>(
   'access_admit_keys',
@@ -55,8 +55,8 @@ const GROUPS = { concurrency: 1, maxSize: 32, maxWaiting: 2_000, items: 'calls' 
 const MAX_WAITING_OF_KEY = 8;
 
 /**
- * Returns a function that admits calls as `admit` does, concurrent ones of different keys in one statement. For keys that
- * are known to be valid: others would fill the groups.
+ * Returns a function that admits calls as `admit` does, concurrent ones of different keys in one statement. For keys
+ * that are known to be valid: others would fill the groups.
  */
 export function admitInGroups(
   pool: Pool,

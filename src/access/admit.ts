@@ -127,8 +127,8 @@ export function parametersOf({ keyHash, features, commitBy }: KeyCall) {
 }
 
 /**
- * The outcome of an admission. Undefined if the call was not admitted and neither the plan nor the rate rejects the row as
- * it was read: another call holds the meter, or has changed it meanwhile.
+ * The outcome of an admission. Undefined if the call was not admitted and neither the plan nor the rate rejects the row
+ * as it was read: another call holds the meter, or has changed it meanwhile.
  */
 export function admissionFrom(
   row: AdmissionRow,
@@ -158,9 +158,9 @@ export async function checkUnmetered(
 }
 
 /**
- * Rejects a call that costs more requests than are left, before it is admitted: until it was refunded, other calls would
- * lack its request, and its place among those of the last minute is not given back. Undefined for other calls, and if an
- * answer is stored under the call's idempotency key, as a replay costs one request.
+ * Rejects a call that costs more requests than are left, before it is admitted: until it was refunded, other calls
+ * would lack its request, and its place among those of the last minute is not given back. Undefined for other calls,
+ * and if an answer is stored under the call's idempotency key, as a replay costs one request.
  */
 export async function rejectBeyondQuota(
   pool: Pool,

@@ -19,9 +19,9 @@ const RECORDED = COLUMNS.filter(({ name }) => name !== 'slot');
 const CONTENT = RECORDED.filter(({ name }) => name !== 'account_id');
 
 /**
- * Writes requests of any accounts, in their order, over the oldest ones of each account. The row of an account's count is
- * locked first, in the order of the accounts, so that concurrent statements can't deadlock. What is overwritten has no
- * other index, so that Postgres reuses the space within the page. Indexes: primary keys.
+ * Writes requests of any accounts, in their order, over the oldest ones of each account. The row of an account's count
+ * is locked first, in the order of the accounts, so that concurrent statements can't deadlock. What is overwritten has
+ * no other index, so that Postgres reuses the space within the page. Indexes: primary keys.
  */
 const record = promptStatement(
   'access_record_api_requests',

@@ -21,9 +21,9 @@ export function commitLimitOf({ requestHeader, signal }: HandlerContext): Commit
 }
 
 /**
- * Runs the transaction of a call; it commits within the call's commit limit or not at all. Transactions lock in an order in
- * which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of it. Transactions
- * of an account queue for connections.
+ * Runs the transaction of a call; it commits within the call's commit limit or not at all. Transactions lock in an
+ * order in which they hardly ever deadlock; one that still does is repeated, so `work` must have no effects outside of
+ * it. Transactions of an account queue for connections.
  */
 export function transactionOf<Result>(
   context: HandlerContext,

@@ -23,8 +23,8 @@ import type { ServiceTokens } from './service-token.ts';
 import { costOfRows } from './usage.ts';
 
 /**
- * Keys that are not known to be valid: how many are looked up at a time, fairly by the peer's address. A flood of made-up
- * keys would otherwise delay calls with valid keys by as many statements as it has connections.
+ * Keys that are not known to be valid: how many are looked up at a time, fairly by the peer's address. A flood of
+ * made-up keys would otherwise delay calls with valid keys by as many statements as it has connections.
  */
 const UNKNOWN_KEYS = { concurrency: 8, maxWaiting: 2_000, items: 'API keys' };
 
@@ -48,7 +48,9 @@ export interface CheckOptions {
   readonly requestLog: RequestLog;
 }
 
-/** Returns a function that authenticates a call and checks its plan and rate. It rejects if the call is not admitted. */
+/**
+ * Returns a function that authenticates a call and checks its plan and rate. It rejects if the call is not admitted.
+ */
 export function callChecker(options: CheckOptions): (call: IncomingCall) => Promise<Caller> {
   const { pool, tokens, standardCallers, requestLog } = options;
   const knownKeys = new KnownKeys();

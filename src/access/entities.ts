@@ -24,7 +24,10 @@ export const AccountEntity = defineEntity({
     clearAt: p.datetime().nullable(),
     /** Until when a core has the account to itself while it clears it; null when none does. */
     clearingUntil: p.datetime().nullable(),
-    /** Identifies the lease that `clearingUntil` ends: a core whose lease was taken over changes nothing of the next one. */
+    /**
+     * Identifies the lease that `clearingUntil` ends: a core whose lease was taken over changes nothing of the next
+     * one.
+     */
     clearingBy: p.uuid().nullable(),
   },
   indexes: [{ name: 'accounts_to_clear', properties: ['clearAt'], where: 'clear_at is not null' }],

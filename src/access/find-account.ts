@@ -23,8 +23,8 @@ const PLAN_ROWS = Object.entries(PLANS)
   .join(', ');
 
 /**
- * Features and limits of an account: from its plan, unless overridden for it. `where` selects the account; `more`: further
- * columns.
+ * Features and limits of an account: from its plan, unless overridden for it. `where` selects the account; `more`:
+ * further columns.
  */
 export const ACCOUNT = (where: string, more = '') => `
   select a.id, ${more}

@@ -22,8 +22,8 @@ export interface Access {
    */
   readonly admit: (context: HandlerContext) => Promise<void>;
   /**
-   * Adds the rate to every answer to a call by API key, errors included (`writeRate`), and adds the call to the account's
-   * list of requests.
+   * Adds the rate to every answer to a call by API key, errors included (`writeRate`), and adds the call to the
+   * account's list of requests.
    */
   readonly interceptor: Interceptor;
 }

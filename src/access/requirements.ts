@@ -35,8 +35,8 @@ type Needs = Pick<Requirements, 'caller' | 'features' | 'cost' | 'remembered' | 
 const cache = new WeakMap<DescMethod, Needs>();
 
 /**
- * What a method requires of its caller. Throws when it states nothing, or acts for an account and states no role, so that
- * no method is open by mistake.
+ * What a method requires of its caller. Throws when it states nothing, or acts for an account and states no role, so
+ * that no method is open by mistake.
  */
 export function requirementsOf(method: DescMethod): Needs {
   const cached = cache.get(method);

@@ -5,8 +5,9 @@ import { first, type Queryable, run, statement } from '../../common/postgres/sql
 import { callerKey, type Rate } from './caller.ts';
 
 /**
- * The current month, and the requests of `meters m` in it. Not by `now()`: a call whose transaction began before the end
- * of a month, and took or waited until after it, would set the meter back and so forget the requests of the new month.
+ * The current month, and the requests of `meters m` in it. Not by `now()`: a call whose transaction began before the
+ * end of a month, and took or waited until after it, would set the meter back and so forget the requests of the new
+ * month.
  */
 export const MONTH = `date_trunc('month', clock_timestamp() at time zone 'utc')::date`;
 export const USED = `case when m.month = ${MONTH} then m.used else 0 end`;

@@ -2,7 +2,10 @@ import type { Pool } from 'pg';
 import { first, promptStatement, run, statement } from '../../common/postgres/sql.ts';
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
 
-/** One module's step of clearing a closed account. Idempotent, so that it can continue after an interruption. Takes a UUID. */
+/**
+ * One module's step of clearing a closed account. Idempotent, so that it can continue after an interruption. Takes a
+ * UUID.
+ */
 export type ClearStep = (accountId: string) => Promise<void>;
 
 interface Closed {
@@ -18,8 +21,8 @@ const LEASE = `interval '5 minutes'`;
 const RENEW_MS = 60_000;
 
 /**
- * Leases an account. It is due again when the lease ends, in case the core dies. While both times are equal, nobody has closed
- * it again. Cores of an earlier version know only `clear_at`.
+ * Leases an account. It is due again when the lease ends, in case the core dies. While both times are equal, nobody has
+ * closed it again. Cores of an earlier version know only `clear_at`.
  */
 const LEASED = `clear_at = now() + ${LEASE}, clearing_until = now() + ${LEASE}, clearing_by = gen_random_uuid()`;
 const COLUMNS = 'id, delete_data, clearing_by';
@@ -79,7 +82,9 @@ export interface AccountCleanup {
   sweep(): Promise<void>;
 }
 
-/** `stop` are the steps for every closed account, `erase` those for accounts whose data is to be deleted, both in order. */
+/**
+ * `stop` are the steps for every closed account, `erase` those for accounts whose data is to be deleted, both in order.
+ */
 export function createAccountCleanup(
   pool: Pool,
   { stop, erase }: { readonly stop: readonly ClearStep[]; readonly erase: readonly ClearStep[] },

@@ -6,9 +6,9 @@ import { ApiKeyEntity, MeterEntity } from '../access/entities.ts';
 import { BURST_LIMIT } from '../access/plans.ts';
 
 /**
- * Issues a new API key for an account. The key is only returned, never stored; its hash replaces that of the old key, which
- * is invalid from the commit on, as admission looks keys up without a cache. The rate limit starts with an empty window.
- * `accountId`: UUID.
+ * Issues a new API key for an account. The key is only returned, never stored; its hash replaces that of the old key,
+ * which is invalid from the commit on, as admission looks keys up without a cache. The rate limit starts with an empty
+ * window. `accountId`: UUID.
  */
 export async function replaceKey(em: EntityManager, accountId: string): Promise<string> {
   const key = newApiKey();

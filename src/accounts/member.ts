@@ -17,8 +17,9 @@ const folded = (email: string) => `lower(${email} collate "pg_c_utf8")`;
 const FOLDED_EMAIL = folded('email');
 
 /**
- * Whether a member's address is the one that a caller names, regardless of case, in SQL; both are expressions. Members' are
- * ASCII. Of the named one only ASCII is folded: `İ` and the Kelvin sign would become letters of another person's address.
+ * Whether a member's address is the one that a caller names, regardless of case, in SQL; both are expressions. Members'
+ * are ASCII. Of the named one only ASCII is folded: `İ` and the Kelvin sign would become letters of another person's
+ * address.
  */
 export const isAddress = (email: string, named: string) =>
   `${folded(email)} = lower(${named} collate "C") collate "pg_c_utf8"`;

@@ -7,9 +7,8 @@ import { pageById } from '../calls/paging.ts';
 import { isAddress, MEMBERSHIP, type MembershipRow, membershipMessage } from './member.ts';
 
 /**
- * Memberships in all accounts, as the answer says which of them a person may enter; only internal services without an account
- * may ask.
- * Index: members_by_email.
+ * Memberships in all accounts, as the answer says which of them a person may enter; only internal services without an
+ * account may ask. Index: members_by_email.
  */
 const list = statement<MembershipRow>(
   'accounts_list_memberships',

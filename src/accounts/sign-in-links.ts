@@ -13,7 +13,9 @@ import { accountOf } from '../access/caller.ts';
 import { accountOfRow } from '../access/entities.ts';
 import { isAddress, MEMBERSHIP, MemberEntity, type MembershipRow, membershipMessage } from './member.ts';
 
-/** A link by which a member may sign in to the dashboard once. A member has at most one; it is deleted with the member. */
+/**
+ * A link by which a member may sign in to the dashboard once. A member has at most one; it is deleted with the member.
+ */
 export const SignInLinkEntity = defineEntity({
   name: 'SignInLink',
   tableName: 'sign_in_links',
@@ -43,7 +45,9 @@ const insert = statement<{ member_id: string; expires_at: Date }>(
    returning member_id, expires_at`,
 );
 
-/** Of concurrent statements one deletes the row; the others wait for it and find nothing. Index: sign_in_links_hash_key. */
+/**
+ * Of concurrent statements one deletes the row; the others wait for it and find nothing. Index: sign_in_links_hash_key.
+ */
 const redeem = statement<MembershipRow>(
   'accounts_redeem_sign_in_link',
   `delete from sign_in_links l using members m, accounts a

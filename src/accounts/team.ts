@@ -87,8 +87,8 @@ async function lockedMember(em: EntityManager, context: HandlerContext, encoded:
 }
 
 /**
- * Fails if `member` is an owner whom the call must not change: with ROLE_REQUIRED if the call is a member's who is not an
- * owner, and with LAST_OWNER if the account has no other.
+ * Fails if `member` is an owner whom the call must not change: with ROLE_REQUIRED if the call is a member's who is not
+ * an owner, and with LAST_OWNER if the account has no other.
  */
 async function expectOtherOwner(em: EntityManager, context: HandlerContext, member: MemberEntity): Promise<void> {
   if (member.role !== 'owner') return;

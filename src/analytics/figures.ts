@@ -5,7 +5,10 @@ import { dayBreakdowns, hourBreakdowns } from '../scans/reports/breakdowns.ts';
 import { dayFigures, type FigureQuery, hourFigures, isWholeDays } from '../scans/reports/scan-figures.ts';
 import { targetShares } from '../scans/reports/target-shares.ts';
 
-/** Reads the scans and visitors of a window by day or hour, with their breakdowns; those of a single code also by target. */
+/**
+ * Reads the scans and visitors of a window by day or hour, with their breakdowns; those of a single code also by
+ * target.
+ */
 export async function figuresOf(
   on: Queryable,
   query: FigureQuery,

@@ -30,7 +30,8 @@ test('a job ends if another one creates the codes of the batch, and the last one
   expect(rows).toEqual([{ type: 'bulk.completed' }]);
 });
 
-// A merge of a tag of very many codes locks it for a minute, in which such jobs would hold the places of other accounts' work.
+// A merge of a tag of very many codes locks it for a minute, in which such jobs would hold the places of other
+// accounts' work.
 test('a job ends if a label of its rows stays locked', async () => {
   const account = await insertAccount(pool, { plan: 'enterprise' });
   const batch = newUuid();

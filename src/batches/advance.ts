@@ -38,8 +38,8 @@ const storeWarnings = statement(
 
 /**
  * Creates the codes of the next rows of a batch in one transaction, and emits `bulk.completed` after the last ones.
- * Returns whether there are more; false also when another job does them, the batch was deleted or its account is closed.
- * `batchId`: UUID.
+ * Returns whether there are more; false also when another job does them, the batch was deleted or its account is
+ * closed. `batchId`: UUID.
  */
 export function advance(orm: MikroORM, platformUrl: string, batchId: string): Promise<boolean> {
   return runStep(orm, async (em, tx) => {

@@ -20,8 +20,8 @@ import { findBatch } from './read.ts';
 const MAX_CHUNK_BYTES = 64 * 1024;
 
 /**
- * A chunk is sent once it has this size: about one of the largest images, or eight small ones. Images of other calls are drawn
- * between two chunks.
+ * A chunk is sent once it has this size: about one of the largest images, or eight small ones. Images of other calls
+ * are drawn between two chunks.
  */
 const CHUNK_BYTES = 8 * 1024;
 
@@ -54,8 +54,9 @@ const page = statement<PrintedRow | { index: number; short_code: null }>(
 );
 
 /**
- * The images of a batch's codes as a ZIP file, in print order, followed by a manifest. An image is drawn once the reader
- * has taken the previous chunks, so that memory holds only a page of rows, a chunk, and a manifest line for each code.
+ * The images of a batch's codes as a ZIP file, in print order, followed by a manifest. An image is drawn once the
+ * reader has taken the previous chunks, so that memory holds only a page of rows, a chunk, and a manifest line for each
+ * code.
  */
 export async function* exportBatch(
   { orm, pool }: Database,

@@ -41,9 +41,10 @@ export function skipReason(codeLimit: number | null): string {
 const ROWS_A_COPY = 5_000;
 
 /**
- * Validates and stores every row, counts the codes to create towards the account's limit, and charges the batch's cost to
- * the quota, all in the transaction of `tx`. The rows that other requests contend for, counter and meter, are locked last.
- * Every statement runs on `tx`: otherwise as many batches as the pool has connections would each wait for a second one.
+ * Validates and stores every row, counts the codes to create towards the account's limit, and charges the batch's cost
+ * to the quota, all in the transaction of `tx`. The rows that other requests contend for, counter and meter, are locked
+ * last. Every statement runs on `tx`: otherwise as many batches as the pool has connections would each wait for a
+ * second one.
  */
 export async function stage(
   { database, isPlatformHost }: { database: Database; isPlatformHost: IsPlatformHost },

@@ -16,7 +16,10 @@ import { nulProblem } from '../db/storable.ts';
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
 
-/** Rows that are validated before the event loop may run other tasks, and about how many tags in them: some milliseconds. */
+/**
+ * Rows that are validated before the event loop may run other tasks, and about how many tags in them: some
+ * milliseconds.
+ */
 const SLICE = { items: 200, size: 5_000 };
 
 /** A row as it is stored: its input and the result of the validation. */
@@ -68,7 +71,9 @@ export async function validateRows(
   return validated;
 }
 
-/** Replaces NUL, which Postgres can't store, by another control character, which a label's name may not contain either. */
+/**
+ * Replaces NUL, which Postgres can't store, by another control character, which a label's name may not contain either.
+ */
 function stillInvalid(reference: string): string {
   return reference.replaceAll('\0', '\u0001');
 }

@@ -8,8 +8,8 @@ import { isUnavailable } from '../../common/postgres/unavailable.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
 /**
- * SQLSTATE of text that Postgres cannot store: NUL. Any text in a request may contain it, so it is handled here once; where
- * other errors would come first, `expectStorable` rejects it earlier.
+ * SQLSTATE of text that Postgres cannot store: NUL. Any text in a request may contain it, so it is handled here once;
+ * where other errors would come first, `expectStorable` rejects it earlier.
  */
 const UNREPRESENTABLE = '22021';
 

@@ -6,9 +6,10 @@ const UUID_BYTES = 16;
 const TAG_BYTES = 16;
 
 /**
- * Opaque positions in lists. A cursor contains the sort key of the last item of a page, so that paging continues even if
- * that item is deleted meanwhile, and an HMAC over list and position, so that only cursors issued for the list are
- * accepted. `list` identifies a list: the account's UUID for its codes, else a name, with the UUID for an account's list.
+ * Opaque positions in lists. A cursor contains the sort key of the last item of a page, so that paging continues even
+ * if that item is deleted meanwhile, and an HMAC over list and position, so that only cursors issued for the list are
+ * accepted. `list` identifies a list: the account's UUID for its codes, else a name, with the UUID for an account's
+ * list.
  */
 export interface Cursors {
   issue(list: string, position: string): string;

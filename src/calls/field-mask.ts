@@ -4,9 +4,8 @@ import { failure } from '../../common/contract/errors.ts';
 /**
  * The fields that an update changes: those that its mask names, or without a mask those that have a value. Fails with
  * NO_FIELDS when there is none, and with INVALID_FIELD when the mask names a part of a field, or a field that needs a
- * value and has none.
- * `hasValue`: of each field that can be changed. `clearable`: fields that are cleared when they are named without a value.
- * Source: AIP-134.
+ * value and has none. `hasValue`: of each field that can be changed. `clearable`: fields that are cleared when they are
+ * named without a value. Source: AIP-134.
  */
 export function fieldsToUpdate<Field extends string>(
   mask: FieldMask | undefined,

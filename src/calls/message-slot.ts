@@ -1,6 +1,9 @@
 import { type ContextValues, createContextKey, type Interceptor } from '@connectrpc/connect';
 
-/** What a call with a large message occupies: the servers read only a few of them at a time, and of each caller even fewer. */
+/**
+ * What a call with a large message occupies: the servers read only a few of them at a time, and of each caller even
+ * fewer.
+ */
 interface Slot {
   /** From now on the slot stays occupied if the caller leaves: what the call has begun still occupies Postgres. */
   keep(): void;
@@ -9,7 +12,10 @@ interface Slot {
 
 const slotKey = createContextKey<Slot | undefined>(undefined, { description: 'slot of a large message' });
 
-/** Resolves once the slot of the call with these values is released, or when `signal` aborts before its method is called. */
+/**
+ * Resolves once the slot of the call with these values is released, or when `signal` aborts before its method is
+ * called.
+ */
 export function untilSlotReleased(values: ContextValues, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const release = () => resolve();

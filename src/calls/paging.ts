@@ -14,8 +14,8 @@ export function pageOf(
 }
 
 /**
- * The items of a page and, if another page follows, its cursor. `read`: the items read, one more than the limit if another
- * page follows. `positionOf`: the sort key of an item in `list`.
+ * The items of a page and, if another page follows, its cursor. `read`: the items read, one more than the limit if
+ * another page follows. `positionOf`: the sort key of an item in `list`.
  */
 export function endPage<Item>(
   read: readonly Item[],

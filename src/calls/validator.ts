@@ -4,8 +4,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { asFailure } from './as-failure.ts';
 
 /**
- * Compiles the constraints of a message on first use. Stops at the first violation, the only one that an error names: a list of
- * a million invalid values had as many, which took minutes.
+ * Compiles the constraints of a message on first use. Stops at the first violation, the only one that an error names: a
+ * list of a million invalid values had as many, which took minutes.
  */
 export const validator = createValidator({ failFast: true });
 

@@ -59,8 +59,8 @@ export const CodeEntity = defineEntity({
 export type CodeEntity = InferEntity<typeof CodeEntity>;
 
 /**
- * A version of a code's target. A code whose target was never changed has none: its own columns are version 1. Without a
- * foreign key: checking it took a quarter of the time of inserting 25,000 versions, and accounts are never deleted.
+ * A version of a code's target. A code whose target was never changed has none: its own columns are version 1. Without
+ * a foreign key: checking it took a quarter of the time of inserting 25,000 versions, and accounts are never deleted.
  */
 export const TargetVersionEntity = defineEntity({
   name: 'TargetVersion',

@@ -34,8 +34,8 @@ function found(row: ScannedCodeRow | undefined): ScannedCodeRow {
 }
 
 /**
- * Like `find`, for codes of any accounts. The arrays are selected, so that the planner does not see their lengths: it would
- * plan the statement anew for every short one, which took as long as the rest. Index: codes_pkey.
+ * Like `find`, for codes of any accounts. The arrays are selected, so that the planner does not see their lengths: it
+ * would plan the statement anew for every short one, which took as long as the rest. Index: codes_pkey.
  */
 const findGroup = promptStatement<ScannedCodeRow & { readonly nth: number }>(
   'codes_find_group',

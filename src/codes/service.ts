@@ -44,8 +44,8 @@ export function codesService(options: {
     async createCode(request, context) {
       const account = accountOf(context);
       const call = { pool, accountId: account.id, context, method: CodesService.method.createCode, request };
-      // Concurrent calls share a statement (docs/decisions/2026-11-23-grouped-statements.md). It leaves out what could fail or
-      // wait; that gets a transaction of its own.
+      // Concurrent calls share a statement (docs/decisions/2026-11-23-grouped-statements.md). It leaves out what could
+      // fail or wait; that gets a transaction of its own.
       const createdInGroup = await createInGroup(call);
       if (createdInGroup) return createdInGroup;
       return once(call, async (tx) => {

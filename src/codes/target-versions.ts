@@ -3,7 +3,9 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { deletionInSteps } from '../db/delete-in-steps.ts';
 import type { CodeRow } from './code-row.ts';
 
-/** A target as the columns of a code or of a version contain it. `policy`: a `Policy` in protobuf's JSON form, or null. */
+/**
+ * A target as the columns of a code or of a version contain it. `policy`: a `Policy` in protobuf's JSON form, or null.
+ */
 export type StoredTarget = Pick<CodeRow, 'target_url' | 'policy'>;
 
 /** Who changes a target, and why; the note is empty if there is none. */
@@ -13,8 +15,9 @@ export interface ChangeOfTarget {
 }
 
 /**
- * Adds a version, which becomes current no earlier than the previous one, and with the first change also version 1, which
- * the code itself contains until then: so creating a code costs nothing more. Indexes: codes_pkey, target_versions_pkey.
+ * Adds a version, which becomes current no earlier than the previous one, and with the first change also version 1,
+ * which the code itself contains until then: so creating a code costs nothing more. Indexes: codes_pkey,
+ * target_versions_pkey.
  */
 const insertVersions = statement(
   'codes_insert_target_versions',
@@ -32,8 +35,8 @@ export const TARGET_BEFORE =
   'old.target_url as old_url, old.policy as old_policy, old.target_version as old_target_version';
 
 /**
- * Inserts the same versions of the codes in `changed`, an earlier part of the statement that has updated them. `author` and
- * `note`: expressions.
+ * Inserts the same versions of the codes in `changed`, an earlier part of the statement that has updated them. `author`
+ * and `note`: expressions.
  */
 export const VERSIONS_OF_CHANGED = (author: string, note: string) => `
   insert into target_versions (account_id, code_id, version, target_url, policy, author, note, created_at)
@@ -44,8 +47,8 @@ export const VERSIONS_OF_CHANGED = (author: string, note: string) => `
   where target_version > old_target_version`;
 
 /**
- * Records a change of a code's target before the code is updated. The code must be locked. Returns the new version, for the
- * code's `target_version`.
+ * Records a change of a code's target before the code is updated. The code must be locked. Returns the new version, for
+ * the code's `target_version`.
  */
 export async function addTargetVersion(
   tx: PoolClient,

@@ -31,8 +31,8 @@ const COMMIT_BY: Column = { name: 'commit_by', type: 'bigint', nullable: false }
 const callColumns = (columns: readonly Column[]) => [...columns, COMMIT_BY];
 
 /**
- * A query that returns the calls of a group, with `time_left`, in ms. Its first parameters are arrays of the columns of the
- * calls: `columns`, those of their writes, and `commit_by`.
+ * A query that returns the calls of a group, with `time_left`, in ms. Its first parameters are arrays of the columns of
+ * the calls: `columns`, those of their writes, and `commit_by`.
  */
 export const ASKED = (columns: readonly Column[]) => `
   select *, commit_by - ${CLOCK_MS} as time_left
@@ -41,7 +41,9 @@ export const ASKED = (columns: readonly Column[]) => `
 /** A condition on `asked`, the calls that `ASKED` selects: the call may join a group. */
 export const HAS_TIME = `time_left > ${MIN_TIME_LEFT_MS}`;
 
-/** A query that makes Postgres end the transaction when the first call in `asked` that has time left must have ended. */
+/**
+ * A query that makes Postgres end the transaction when the first call in `asked` that has time left must have ended.
+ */
 export const ENDING = `
   select set_config('transaction_timeout', '0', true),
          set_config('transaction_timeout', coalesce(min(time_left), 0)::text, true)
@@ -49,7 +51,9 @@ export const ENDING = `
 
 const ANNOUNCED_COLUMNS = [{ name: 'code_id', type: 'uuid', nullable: false }, ...OUTBOX_COLUMNS];
 
-/** Inserts the outbox rows of the codes whose ids a query selects; their parameters follow those of `ASKED(columns)`. */
+/**
+ * Inserts the outbox rows of the codes whose ids a query selects; their parameters follow those of `ASKED(columns)`.
+ */
 export const ANNOUNCE = (columns: readonly Column[], ids: string) => `
   insert into outbox (${listed(OUTBOX_COLUMNS)})
   select ${listed(OUTBOX_COLUMNS)}
@@ -63,9 +67,9 @@ export function limitInGroup({ signal, commitBy = Number.POSITIVE_INFINITY }: Co
 }
 
 /**
- * Returns a function that writes a code together with those of concurrent calls, by a statement that is a transaction of
- * its own, and resolves to whether it did: `statement` returns the ids of the codes that it has written. Its parameters are
- * those of `ASKED`, the columns of `askedOf` each write, and then those of `ANNOUNCE`.
+ * Returns a function that writes a code together with those of concurrent calls, by a statement that is a transaction
+ * of its own, and resolves to whether it did: `statement` returns the ids of the codes that it has written. Its
+ * parameters are those of `ASKED`, the columns of `askedOf` each write, and then those of `ANNOUNCE`.
  */
 export function writeInGroups<Write extends CodeWrite>(
   pool: Pool,

@@ -14,7 +14,9 @@ const HEADER = Buffer.from(`5047434f50590aff0d0a00${'00'.repeat(8)}`, 'hex');
 /** The size of the chunks that are sent: some hundred rows. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** How long rows are written before the event loop may run other tasks, in ms: several copies may be running in turns. */
+/**
+ * How long rows are written before the event loop may run other tasks, in ms: several copies may be running in turns.
+ */
 const YIELD_INTERVAL_MS = 20;
 
 /** Extra space in a chunk's buffer for its last row, which rarely needs more. */
@@ -25,8 +27,8 @@ const TEXT_OID = 25;
 const JSONB_VERSION = 1;
 
 /**
- * Rows in the binary format of `copy`, so that Postgres does not have to parse text: parsing a time takes it longer than
- * adding the row to an index. Each field is written in its column's type, in the order of the columns.
+ * Rows in the binary format of `copy`, so that Postgres does not have to parse text: parsing a time takes it longer
+ * than adding the row to an index. Each field is written in its column's type, in the order of the columns.
  */
 export class BinaryRows {
   #bytes: Buffer;
@@ -36,9 +38,9 @@ export class BinaryRows {
   #lastDayNumber = 0;
 
   /**
-   * Copies a row for each item into a table, named with its columns. Rows are sent while the next ones are written, so that
-   * Postgres and this process work in parallel, and the event loop can run other tasks. No other statement may be running
-   * on the connection.
+   * Copies a row for each item into a table, named with its columns. Rows are sent while the next ones are written, so
+   * that Postgres and this process work in parallel, and the event loop can run other tasks. No other statement may be
+   * running on the connection.
    */
   static copyEach<Item>(
     tx: PoolClient,
@@ -170,7 +172,9 @@ export class BinaryRows {
     }
   }
 
-  /** Takes what has been written so far. The next chunk gets a new buffer, since this one may not have been sent yet. */
+  /**
+   * Takes what has been written so far. The next chunk gets a new buffer, since this one may not have been sent yet.
+   */
   #takeChunk(): Buffer {
     const chunk = this.#bytes.subarray(0, this.#end);
     this.#bytes = Buffer.allocUnsafe(this.#bytes.length);

@@ -14,10 +14,10 @@ type Params = Parameters<PostgreSqlConnection['execute']>[1];
  * Values are sent as parameters. The library writes them into the text of a statement, where `pg_stat_activity` and
  * `log_statement` show them: email addresses of members, hashes of keys, secrets of webhooks.
  *
- * Transactions are those of `transaction`, and their context is the pg connection that they run on. So named statements and
- * COPY run in the same transaction as the entity manager's work, and a connection that Postgres terminates in a transaction
- * is released to the pool as broken. The library never releases such a connection, since it does so only after a successful
- * ROLLBACK.
+ * Transactions are those of `transaction`, and their context is the pg connection that they run on. So named statements
+ * and COPY run in the same transaction as the entity manager's work, and a connection that Postgres terminates in a
+ * transaction is released to the pool as broken. The library never releases such a connection, since it does so only
+ * after a successful ROLLBACK.
  */
 class BoundConnection extends PostgreSqlConnection {
   override async execute<Result>(
@@ -82,8 +82,8 @@ interface Parameterized {
 }
 
 /**
- * The ORM writes `?` for a value, `??` for an identifier and `\?` for a question mark. An array parameter is expanded to a
- * list, since the ORM passes array values as text.
+ * The ORM writes `?` for a value, `??` for an identifier and `\?` for a question mark. An array parameter is expanded
+ * to a list, since the ORM passes array values as text.
  */
 function parameterized(query: Query, params: Params): Parameterized {
   const built = query instanceof NativeQueryBuilder ? query.toRaw() : query;

@@ -6,8 +6,8 @@ const clock = promptStatement<{ now: number }>(
 );
 
 /**
- * Postgres's clock, in whole ms since 1970. All cores share it: what must not go wrong with the clock of one machine, such as
- * deleting, goes by this one.
+ * Postgres's clock, in whole ms since 1970. All cores share it: what must not go wrong with the clock of one machine,
+ * such as deleting, goes by this one.
  */
 export async function postgresNow(on: Queryable): Promise<number> {
   const row = await first(on, clock);

@@ -103,8 +103,8 @@ const WRITERS: Record<string, (to: BinaryRows, value: never) => void> = {
 };
 
 /**
- * Copies the rows of each item into these columns of a table with `BinaryRows.copyEach`. Rows are created while those of
- * the previous items are sent.
+ * Copies the rows of each item into these columns of a table with `BinaryRows.copyEach`. Rows are created while those
+ * of the previous items are sent.
  */
 export function copyRows<Item, Row extends object>(
   tx: PoolClient,

@@ -24,8 +24,8 @@ export interface Database {
   /** The ORM's own pool, for prepared statements and COPY. */
   readonly pool: pg.Pool;
   /**
-   * Brings the schema up to date; safe to call from several processes at once. A newer schema that this release can use stays
-   * as it is. Returns how the schema was before. Fails with an `OperatorError` if it is newer and unusable.
+   * Brings the schema up to date; safe to call from several processes at once. A newer schema that this release can use
+   * stays as it is. Returns how the schema was before. Fails with an `OperatorError` if it is newer and unusable.
    */
   migrate(): Promise<SchemaState>;
   /** Fails with an `OperatorError` if the schema has to be migrated, or is newer and unusable. */
@@ -33,7 +33,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** A migration that locks several tables can deadlock with the release that still runs: how often migrating is begun. */
+/**
+ * A migration that locks several tables can deadlock with the release that still runs: how often migrating is begun.
+ */
 const MIGRATION_ATTEMPTS = 10;
 
 /** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
@@ -54,8 +56,8 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       fileName: (_, name = 'unnamed') => `${String(migrations.length + 1).padStart(4, '0')}-${name}`,
       snapshot: false,
       tableName: 'migrations',
-      // One transaction for all would lock most tables until its end, in another order than the calls and the recorders of the
-      // release that still runs.
+      // One transaction for all would lock most tables until its end, in another order than the calls and the recorders
+      // of the release that still runs.
       allOrNothing: false,
     },
     // Not managed by the ORM: the tables of the log, which gateways use without it, and those of background jobs.

@@ -15,8 +15,8 @@ interface Rows {
 }
 
 /**
- * Declares a statement that deletes up to 5,000 rows, and returns a function that repeats it until none, or only locked ones, are left.
- * `name`: as for `statement`. The function takes the parameters of `where`.
+ * Declares a statement that deletes up to 5,000 rows, and returns a function that repeats it until none, or only locked
+ * ones, are left. `name`: as for `statement`. The function takes the parameters of `where`.
  */
 export function deletionInSteps(
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Keys of the advisory locks of all cores. They share one key space with those of idempotency keys, which are hashes and take
- * none of these numbers. Members of groups of the log (`common/log`) use locks with two keys, which are apart.
+ * Keys of the advisory locks of all cores. They share one key space with those of idempotency keys, which are hashes
+ * and take none of these numbers. Members of groups of the log (`common/log`) use locks with two keys, which are apart.
  */
 export const LOCKS = {
   /** One core runs migrations at a time. */

@@ -70,7 +70,9 @@ async function plansOf(work: () => Promise<unknown>): Promise<Map<string, string
   return plans;
 }
 
-/** Such a plan compares each row with all codes or tags of the account: with the 25,000 of a batch that takes minutes. */
+/**
+ * Such a plan compares each row with all codes or tags of the account: with the 25,000 of a batch that takes minutes.
+ */
 const COMPARES_ALL = /Join Filter|Materialize/;
 
 async function expectLookUps(work: () => Promise<unknown>, ...names: string[]): Promise<void> {

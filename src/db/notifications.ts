@@ -6,14 +6,16 @@ import { promptQuery, promptStatement, run } from '../../common/postgres/sql.ts'
 import { pause } from '../../common/runtime/pause.ts';
 import { createWakeup, type Wakeup } from '../../common/runtime/wakeup.ts';
 
-/** The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes. */
+/**
+ * The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes.
+ */
 export type Work = 'outbox' | 'webhooks' | 'domains' | 'labels';
 
 const CHANNEL = 'signpost_work';
 
 /**
- * How often work is polled for without a notification, in ms, plus up to a fifth: the delay if a notification is lost, for
- * example on a connection whose peer has vanished.
+ * How often work is polled for without a notification, in ms, plus up to a fifth: the delay if a notification is lost,
+ * for example on a connection whose peer has vanished.
  */
 const FALLBACK_MS = 10_000;
 /** How often to check that notifications arrive, and how long one may take, in ms. */
@@ -34,8 +36,8 @@ export function notifying(work: Work): string {
 /** Receives notifications of committed changes, over one separate connection. */
 export interface Notifications {
   /**
-   * Returns a wake-up for which notifications of `work` end a wait. Waits take at most some ten seconds, and `pollMs` while no
-   * notifications arrive.
+   * Returns a wake-up for which notifications of `work` end a wait. Waits take at most some ten seconds, and `pollMs`
+   * while no notifications arrive.
    */
   wakeup(work: Work, pollMs: number): Wakeup;
   /** Whether notifications arrive; false while Postgres or the connection is lost. */
@@ -45,9 +47,9 @@ export interface Notifications {
 
 /**
  * Listens for notifications over a connection with the options of `pool`, from the first call of `wakeup` on; a lost
- * connection is replaced. PgBouncer in transaction mode accepts LISTEN but forwards no notifications. So the process sends one
- * to itself at first and then every minute; until it arrives, waits poll. All waits end when notifications begin to arrive, and
- * when they are lost.
+ * connection is replaced. PgBouncer in transaction mode accepts LISTEN but forwards no notifications. So the process
+ * sends one to itself at first and then every minute; until it arrives, waits poll. All waits end when notifications
+ * begin to arrive, and when they are lost.
  */
 export function listen(
   pool: pg.Pool,

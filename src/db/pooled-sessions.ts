@@ -6,9 +6,10 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 const ATTEMPTS = 5;
 
 /**
- * Fails with an `OperatorError` if a pooler between this process and Postgres lends sessions for one transaction at a time
- * (PgBouncer: `pool_mode=transaction` or `statement`). Locks that leaders hold, prepared statements and notifications belong
- * to sessions: the work of one core would be done twice. Two connections that are open at once share a session only then.
+ * Fails with an `OperatorError` if a pooler between this process and Postgres lends sessions for one transaction at a
+ * time (PgBouncer: `pool_mode=transaction` or `statement`). Locks that leaders hold, prepared statements and
+ * notifications belong to sessions: the work of one core would be done twice. Two connections that are open at once
+ * share a session only then.
  */
 export async function expectOwnSessions(pool: Pool): Promise<void> {
   await withConnection(pool, (one) => withConnection(pool, (other) => expectTwoSessions(one.client, other.client)));

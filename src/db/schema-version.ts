@@ -3,8 +3,8 @@ import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { migrations } from './migrations/index.ts';
 
 /**
- * The oldest release that can work with the schema, by its last migration. Raise it with a migration after which older cores
- * would fail or lose something; until then they can be restarted, or started again if an upgrade goes wrong.
+ * The oldest release that can work with the schema, by its last migration. Raise it with a migration after which older
+ * cores would fail or lose something; until then they can be restarted, or started again if an upgrade goes wrong.
  */
 export const OLDEST_RELEASE = 18;
 

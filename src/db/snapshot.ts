@@ -5,8 +5,9 @@ import { breakOff, transaction, withConnection } from '../../common/postgres/sql
 const SNAPSHOT = `set transaction isolation level repeatable read, read only; set local client_connection_check_interval = '1s'`;
 
 /**
- * Runs `read`, whose statements see one snapshot and run on one connection, one after the other. Ends with an error, also in
- * Postgres, when `signal` aborts: its statements may take as long as they need, but not after their caller has gone.
+ * Runs `read`, whose statements see one snapshot and run on one connection, one after the other. Ends with an error,
+ * also in Postgres, when `signal` aborts: its statements may take as long as they need, but not after their caller has
+ * gone.
  */
 export function inSnapshot<Result>(
   pool: Pool,

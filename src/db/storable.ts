@@ -1,8 +1,8 @@
 import { failure } from '../../common/contract/errors.ts';
 
 /**
- * A text as Postgres can store it: with a symbol in place of NUL. For rows and calls that fail anyway, of which what was
- * sent is kept, or a sentence that may quote it.
+ * A text as Postgres can store it: with a symbol in place of NUL. For rows and calls that fail anyway, of which what
+ * was sent is kept, or a sentence that may quote it.
  */
 export function storable(text: string): string;
 export function storable(text: string | null | undefined): string | null;

@@ -12,8 +12,8 @@ const SETTINGS = [
 ] as const;
 
 /**
- * Fails with an `OperatorError` if Postgres is older than what the statements need, the database is not in UTF-8, or its sessions
- * begin with an unusable setting.
+ * Fails with an `OperatorError` if Postgres is older than what the statements need, the database is not in UTF-8, or
+ * its sessions begin with an unusable setting.
  */
 export async function expectUsableServer(client: Pick<Pool | ClientBase, 'query'>): Promise<void> {
   const { rows } = await (client as Pool).query<{ version: string; encoding: string; settings: string[] }>(

@@ -32,9 +32,9 @@ interface DueRow {
 }
 
 /**
- * Leases due domains of all accounts for a minute at least: no other process looks them up meanwhile, and they become due
- * again if this process dies or the resolvers don't answer. Those whose name servers never answer become due less and less
- * often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_due.
+ * Leases due domains of all accounts for a minute at least: no other process looks them up meanwhile, and they become
+ * due again if this process dies or the resolvers don't answer. Those whose name servers never answer become due less
+ * and less often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_due.
  */
 const leaseDue = promptStatement<DueRow>(
   'domains_lease_due',
@@ -43,7 +43,9 @@ const leaseDue = promptStatement<DueRow>(
    returning id, account_id, hostname, token, state`,
 );
 
-/** The time until the next domain is due, in ms; negative if it was skipped because it was locked. Index: domains_due. */
+/**
+ * The time until the next domain is due, in ms; negative if it was skipped because it was locked. Index: domains_due.
+ */
 const timeToNext = promptStatement<{ wait: number }>(
   'domains_time_to_next',
   'select (extract(epoch from check_at - now()) * 1000)::float8 as wait from domains order by check_at limit 1',

@@ -10,8 +10,8 @@ const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export type Hostname = { readonly hostname: string } | { readonly problem: string };
 
 /**
- * Normalises a hostname that a person typed: lower case, internationalised names in their ASCII form, without the root's
- * dot. Rejects `platformHost`, the host of Signpost itself.
+ * Normalises a hostname that a person typed: lower case, internationalised names in their ASCII form, without the
+ * root's dot. Rejects `platformHost`, the host of Signpost itself.
  */
 export function readHostname(input: string, platformHost: string): Hostname {
   const typed = input.trim();

@@ -35,7 +35,10 @@ export class ResolversUnavailable extends Error {
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
 
-/** The timeout of a look-up with all its queries, in ms: others wait for it, and its name servers decide how long each query takes. */
+/**
+ * The timeout of a look-up with all its queries, in ms: others wait for it, and its name servers decide how long each
+ * query takes.
+ */
 const TOTAL_MS = 15_000;
 
 /** Longest chain of CNAME records that is followed. */

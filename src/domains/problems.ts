@@ -10,8 +10,8 @@ export const DOMAIN_PROBLEMS = {
   otherAccount: 'Another account has verified this hostname and must remove it first.',
   noAddress: (hostname: string, remedy: string) => `${hostname} has no address yet. ${remedy}`,
   /**
-   * `addresses`: those that are public. Whether there are `others` is all that is said of them: by a CNAME, a domain's owner
-   * could otherwise learn what names in the operator's network resolve to.
+   * `addresses`: those that are public. Whether there are `others` is all that is said of them: by a CNAME, a domain's
+   * owner could otherwise learn what names in the operator's network resolve to.
    */
   foreignAddresses: (hostname: string, addresses: readonly string[], others: boolean, remedy: string) => {
     const shown = [...(addresses.length > 0 ? [addresses.join(', ')] : []), ...(others ? [NOT_PUBLIC] : [])];

@@ -16,9 +16,9 @@ const nextVersion = statement<{ version: string }>(
 );
 
 /**
- * Publishes the route of a verified domain to the gateways, in the transaction that changes the domain; the caller holds
- * the lock on the domain's row. `failing`: it does not resolve to the platform, not yet or no longer. The versions
- * of routes are from one sequence for all accounts, so that the newest one of a hostname has the highest.
+ * Publishes the route of a verified domain to the gateways, in the transaction that changes the domain; the caller
+ * holds the lock on the domain's row. `failing`: it does not resolve to the platform, not yet or no longer. The
+ * versions of routes are from one sequence for all accounts, so that the newest one of a hostname has the highest.
  */
 export async function publishHost(
   em: EntityManager,

@@ -5,8 +5,8 @@ import { DomainEntity } from './domain.ts';
 import { publishHost } from './publish-host.ts';
 
 /**
- * Removes all domains of a closed account. Any account may then verify the hostnames again; until one does, they serve no
- * other account's codes.
+ * Removes all domains of a closed account. Any account may then verify the hostnames again; until one does, they serve
+ * no other account's codes.
  */
 export async function releaseAccountDomains({ orm }: Database, accountId: string): Promise<void> {
   await ormTransaction(orm, async (em) => {

@@ -32,9 +32,9 @@ const removed = statement<{ hostname: string; accountId: string }>(
 );
 
 /**
- * Publishes the routes of every hostname that any account has ever verified again, in new versions, after raising these by
- * `versionOffset`, or to the time in ms if that is more; 0: not at all. Returns the number of routes. Changes that are made
- * between two of its transactions publish routes of their own, in the raised versions.
+ * Publishes the routes of every hostname that any account has ever verified again, in new versions, after raising these
+ * by `versionOffset`, or to the time in ms if that is more; 0: not at all. Returns the number of routes. Changes that
+ * are made between two of its transactions publish routes of their own, in the raised versions.
  */
 export async function republishDomains({ orm }: Database, versionOffset: number): Promise<number> {
   let published = 0;

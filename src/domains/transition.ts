@@ -18,24 +18,26 @@ export type DomainKey = Pick<DomainEntity, 'id' | 'accountId'>;
 export type RecordTransition = (tx: Queryable, domain: DomainEntity) => Promise<void>;
 
 /**
- * When a domain is checked next, in SQL, by the clock that finds due ones: ten minutes later if it is live, else after a
- * tenth of its state's age, within bounds.
+ * When a domain is checked next, in SQL, by the clock that finds due ones: ten minutes later if it is live, else after
+ * a tenth of its state's age, within bounds.
  */
 export const nextCheck = (
   soonest: '30 seconds' | '1 minute',
 ) => `now() + case when state = 'live' then interval '10 minutes'
   else least(greatest((now() - state_since) / 10, interval '${soonest}'), interval '6 hours') end`;
 
-/** How long a change of state may take, in ms, locks included. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
+/**
+ * How long a change of state may take, in ms, locks included. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ */
 const TRANSITION_MS = 20_000;
 
 /**
- * Applies the result of a look-up to a domain: each change of state in its own transaction. Returns the domain, undefined
- * when it has been removed. A result for a state that the domain has left meanwhile changes nothing. `limit`: the deadline
- * of the RPC that it runs in, if any.
+ * Applies the result of a look-up to a domain: each change of state in its own transaction. Returns the domain,
+ * undefined when it has been removed. A result for a state that the domain has left meanwhile changes nothing. `limit`:
+ * the deadline of the RPC that it runs in, if any.
  *
- * The state is written before the version is taken from the sequence: a domain that becomes verified waits there for the
- * commit that removes the hostname from another account, so its version exceeds that removal's.
+ * The state is written before the version is taken from the sequence: a domain that becomes verified waits there for
+ * the commit that removes the hostname from another account, so its version exceeds that removal's.
  */
 export async function applyDnsResult(
   orm: Database['orm'],

@@ -12,8 +12,8 @@ export const RETRY_MS = 1_000;
 /** How often the publisher is reopened, in ms: brokers forget a transactional id a week after its last use. */
 const REOPEN_MS = 3_600_000;
 /**
- * The maximum number of holes up to which topics are published that the log does not refuse. Each row of a refused topic
- * among their rows leaves a hole, and all holes are written with each batch and read every second.
+ * The maximum number of holes up to which topics are published that the log does not refuse. Each row of a refused
+ * topic among their rows leaves a hole, and all holes are written with each batch and read every second.
  */
 const MAX_HOLES = 10_000;
 
@@ -106,8 +106,8 @@ export class Leader {
   }
 
   /**
-   * A record that is too large for its topic must not keep all others waiting, so it is left out. It stays in the outbox,
-   * from where it can be published again like one that the log has lost.
+   * A record that is too large for its topic must not keep all others waiting, so it is left out. It stays in the
+   * outbox, from where it can be published again like one that the log has lost.
    */
   async #publishFewer(rows: readonly WaitingRow[], error: RecordsTooLarge): Promise<void> {
     this.#together = Math.ceil(rows.length / 2);

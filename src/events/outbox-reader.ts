@@ -78,9 +78,9 @@ const writers = promptStatement<{ writer: string }>(
 /**
  * Reads the waiting rows in the order of their ids, for the leader. Ids are assigned before transactions commit, so a
  * row may appear below others that were already read: missing ids are remembered as holes and looked up until the
- * transactions that may hold them have ended. Rows of a topic that the log refuses are in holes too, once rows after them
- * are published. Each key still keeps its order: a read sees everything committed, and of two transactions that change one
- * key the second takes its ids after the first has committed.
+ * transactions that may hold them have ended. Rows of a topic that the log refuses are in holes too, once rows after
+ * them are published. Each key still keeps its order: a read sees everything committed, and of two transactions that
+ * change one key the second takes its ids after the first has committed.
  */
 export class OutboxReader {
   readonly #client: PoolClient;

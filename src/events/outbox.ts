@@ -19,9 +19,9 @@ export type NewOutboxRow = Omit<RowOf<OutboxEntity>, 'id' | 'at' | 'slot'>;
 export const NEW_COLUMNS = columnsOf(OutboxEntity).filter(({ name }) => !['id', 'at', 'slot'].includes(name));
 
 /**
- * A query that wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions that notify
- * commit one after the other. A transaction that obtains the lock holds it until it ends. Until then the relay can't
- * fall asleep, and once it has, it reads the outbox again before it waits.
+ * A query that wakes the relay when the transaction commits, but only if it sleeps: before Postgres 19 transactions
+ * that notify commit one after the other. A transaction that obtains the lock holds it until it ends. Until then the
+ * relay can't fall asleep, and once it has, it reads the outbox again before it waits.
  */
 export const WAKE = `select ${notifying('outbox')} where not pg_try_advisory_xact_lock_shared(${LOCKS.relaySleeps})`;
 

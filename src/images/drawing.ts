@@ -36,9 +36,9 @@ export function isQuick({ text, format, size }: Drawing): boolean {
 }
 
 /**
- * Minimum width of a module in pixels. Of 240 random codes with 2.0 to 2.4 pixels, where modules are two or three pixels
- * wide, ZBar missed 84, ZXing 8, and neither read 8; both read all 120 with 2.4 to 2.7. The largest code needs 453 px, so
- * the default size suffices for every code.
+ * Minimum width of a module in pixels. Of 240 random codes with 2.0 to 2.4 pixels, where modules are two or three
+ * pixels wide, ZBar missed 84, ZXing 8, and neither read 8; both read all 120 with 2.4 to 2.7. The largest code needs
+ * 453 px, so the default size suffices for every code.
  */
 const MIN_MODULE_PIXELS = 2.5;
 

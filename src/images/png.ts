@@ -16,8 +16,8 @@ const FILTER_UP = 2;
 const RLE_FROM_PX = 2_048;
 
 /**
- * zlib's highest level that does not look for a longer match within a match: a third to a fifth of the default's time, for
- * a third more bytes.
+ * zlib's highest level that does not look for a longer match within a match: a third to a fifth of the default's time,
+ * for a third more bytes.
  */
 const FAST_LEVEL = 3;
 

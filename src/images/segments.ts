@@ -12,8 +12,8 @@ const DIGIT = /^[0-9]/;
 const ALPHANUMERIC_START = /^[A-Z $%*+\-./:]/;
 
 /**
- * Versions whose segments have counts of the same length: what the largest of them, 9, 26 and 40, holds at error correction
- * level M, and the bits of a segment's mode and count, by mode. Source: ISO/IEC 18004, 7.4.1 and table 7.
+ * Versions whose segments have counts of the same length: what the largest of them, 9, 26 and 40, holds at error
+ * correction level M, and the bits of a segment's mode and count, by mode. Source: ISO/IEC 18004, 7.4.1 and table 7.
  */
 const VERSIONS = [
   { capacityBits: 1_456, headerBits: [14, 13, 12] },
@@ -32,10 +32,11 @@ interface Choice {
 }
 
 /**
- * The segments of a text, exactly those that `qrcode` chooses, so that codes stay as they are. `qrcode` finds them as the
- * shortest path through a graph of strings, which takes half of the time to create an ordinary code, and with hundreds of
- * runs many times the rest. As each run follows the one before, it suffices here to keep the best choice for each mode.
- * Returns undefined for an empty text. Like `qrcode`, it supposes the version that holds the runs in segments of their own.
+ * The segments of a text, exactly those that `qrcode` chooses, so that codes stay as they are. `qrcode` finds them as
+ * the shortest path through a graph of strings, which takes half of the time to create an ordinary code, and with
+ * hundreds of runs many times the rest. As each run follows the one before, it suffices here to keep the best choice
+ * for each mode. Returns undefined for an empty text. Like `qrcode`, it supposes the version that holds the runs in
+ * segments of their own.
  */
 export function shortestSegments(text: string): QRCodeSegment[] | undefined {
   const runs = text.match(RUNS)?.map((data) => ({ data, first: firstMode(data), length: Buffer.byteLength(data) }));
@@ -65,9 +66,9 @@ function dataBits(mode: number, length: number): number {
 }
 
 /**
- * The choices for the next run, in the order in which `qrcode` visits them: by bits, then as it visited those before. Of two
- * that are as short, the one visited first is kept. Like `qrcode`, it counts the characters of a choice's segment once for
- * all modes of the next run, so that the order of the modes matters.
+ * The choices for the next run, in the order in which `qrcode` visits them: by bits, then as it visited those before.
+ * Of two that are as short, the one visited first is kept. Like `qrcode`, it counts the characters of a choice's
+ * segment once for all modes of the next run, so that the order of the modes matters.
  */
 function continued(choices: readonly Choice[], first: number, length: number, headerBits: readonly number[]): Choice[] {
   const byMode = choices.toSorted((one, other) => one.mode - other.mode);

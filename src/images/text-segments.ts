@@ -37,8 +37,8 @@ segments.fromArray = (given) =>
   );
 
 /**
- * What `qrcode` is to encode for a text: what it would choose itself, or for a text that is not ASCII its bytes, marked as
- * UTF-8. Without the mark a decoder must guess: ZBar took UTF-8 with few letters outside ASCII for Big5. ASCII texts
+ * What `qrcode` is to encode for a text: what it would choose itself, or for a text that is not ASCII its bytes, marked
+ * as UTF-8. Without the mark a decoder must guess: ZBar took UTF-8 with few letters outside ASCII for Big5. ASCII texts
  * need none, and their codes stay as they were; a text of the one length that has no room for the mark goes without it.
  */
 export function textSegments(text: string): string | QRCodeSegment[] {

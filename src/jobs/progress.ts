@@ -8,7 +8,9 @@ import { releaseSlot } from '../calls/message-slot.ts';
 /** How often watched work is read, in ms. */
 const WATCH_INTERVAL_MS = 200;
 
-/** How often a request checks whether its work is completed: soon at first, as most is small; the pause doubles, in ms. */
+/**
+ * How often a request checks whether its work is completed: soon at first, as most is small; the pause doubles, in ms.
+ */
 const POLL_MS = { first: 5, last: 50 };
 
 /** Work in the background as its row describes it. */
@@ -38,7 +40,8 @@ export interface RequestWindow {
   closes(): number;
   /**
    * Waits until the background workers have completed the work, at most until `closes` and while the account is open;
-   * returns it as it is then. Never fails once the work is stored. Meanwhile the caller's next large message can be read.
+   * returns it as it is then. Never fails once the work is stored. Meanwhile the caller's next large message can be
+   * read.
    */
   wait<Item extends Work>(
     stored: Item,
@@ -49,8 +52,8 @@ export interface RequestWindow {
 }
 
 /**
- * `connections`: of the pool. As many requests may wait at a time, but only a quarter of that with an idempotency key, each of
- * which holds a connection meanwhile. Further ones answer at once.
+ * `connections`: of the pool. As many requests may wait at a time, but only a quarter of that with an idempotency key,
+ * each of which holds a connection meanwhile. Further ones answer at once.
  */
 export function requestWindow(options: {
   windowMs: number;

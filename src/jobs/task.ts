@@ -2,8 +2,8 @@ import type { PoolClient } from 'pg';
 import { run, type Statement, statement } from '../../common/postgres/sql.ts';
 
 /**
- * How long ago the job of unfinished work must have been taken before the work gets a new one if no process does it, and
- * how often such work is looked for, in ms. Short, as the request that created the work may be waiting for it.
+ * How long ago the job of unfinished work must have been taken before the work gets a new one if no process does it,
+ * and how often such work is looked for, in ms. Short, as the request that created the work may be waiting for it.
  */
 export const STALLED_MS = 2_000;
 /** Longest wait before a failed job is retried, in ms: the library would wait for hours. */
@@ -25,15 +25,16 @@ export interface Task {
 }
 
 /**
- * Defines a task. `property`: the property of a job's payload that contains the id. The table needs an index of the rows
- * with `completed_at is null` by account; the other indexes are accounts_pkey and the library's unique index on the keys of jobs.
+ * Defines a task. `property`: the property of a job's payload that contains the id. The table needs an index of the
+ * rows with `completed_at is null` by account; the other indexes are accounts_pkey and the library's unique index on
+ * the keys of jobs.
  */
 export function taskOf({ name, table, property }: { name: string; table: string; property: string }): Task {
   return {
     name,
     /**
-     * Adds the job, or replaces it if it has not begun. Jobs with a smaller number as priority come first, and of those with the
-     * same number the oldest: the first work of an account does not wait for the hundredth of another one.
+     * Adds the job, or replaces it if it has not begun. Jobs with a smaller number as priority come first, and of those
+     * with the same number the oldest: the first work of an account does not wait for the hundredth of another one.
      */
     schedule: statement(
       `${table}_schedule`,
@@ -45,11 +46,11 @@ export function taskOf({ name, table, property }: { name: string; table: string;
          ) as unfinished)::integer)`,
     ),
     /**
-     * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two steps, it
-     * gets a second job, which ends when it finds the row locked: waiting for the lock, such jobs took all places of a
-     * process whose steps were slow. A job that has not been taken keeps its place in the queue; a new one has the priority
-     * that `schedule` would give it. The parts are materialized and look up rows by id, whatever the statistics are: usually
-     * no work is unfinished.
+     * The process that works on a row holds its lock nearly all the time. If the row is found unlocked between two
+     * steps, it gets a second job, which ends when it finds the row locked: waiting for the lock, such jobs took all
+     * places of a process whose steps were slow. A job that has not been taken keeps its place in the queue; a new one
+     * has the priority that `schedule` would give it. The parts are materialized and look up rows by id, whatever the
+     * statistics are: usually no work is unfinished.
      */
     scheduleStalled: `
       with unfinished as materialized (

@@ -37,12 +37,14 @@ const REPORTED_FAILURES = { worker: { completeJobBatchDelay: 0, failJobBatchDela
 /** Events of the library after which it only waits until it has reported how its jobs ended. */
 const JOBS_ENDED = ['pool:gracefulShutdown:complete', 'pool:forcefulShutdown:complete', 'pool:forcefulShutdown:error'];
 
-/** How long it may take for that, in ms. A job whose end is not reported has nothing left to do when it is done again. */
+/**
+ * How long it may take for that, in ms. A job whose end is not reported has nothing left to do when it is done again.
+ */
 const REPORTS_MS = 2_000;
 
 /**
- * The jobs of processes that died: when their work gets a new job, the library takes their key and their further attempts, and
- * leaves them locked. Scans all jobs: there is one for each unfinished work.
+ * The jobs of processes that died: when their work gets a new job, the library takes their key and their further
+ * attempts, and leaves them locked. Scans all jobs: there is one for each unfinished work.
  */
 const deleteAbandoned = statement(
   'jobs_delete_abandoned',
@@ -64,8 +66,8 @@ export interface Worker {
 
 /**
  * Runs the jobs of tasks, in any number of processes: a step is one transaction, and a second job on the same row ends.
- * The library keeps the job of a process that died locked for hours, so all unfinished work whose job was taken, but which
- * no process does, gets a new job.
+ * The library keeps the job of a process that died locked for hours, so all unfinished work whose job was taken, but
+ * which no process does, gets a new job.
  */
 export function startWorker(options: {
   databaseUrl: string;
@@ -149,8 +151,8 @@ export function startWorker(options: {
 }
 
 /**
- * Waits until a runner has ended. If a job ends after the report of another one has failed, the library miscounts the reports
- * and waits for them for ever.
+ * Waits until a runner has ended. If a job ends after the report of another one has failed, the library miscounts the
+ * reports and waits for them for ever.
  */
 async function ended({ promise, events }: Runner): Promise<void> {
   const jobsEnded = Promise.race(JOBS_ENDED.map((event) => once(events as EventEmitter, event)));
@@ -158,8 +160,8 @@ async function ended({ promise, events }: Runner): Promise<void> {
 }
 
 /**
- * The pool for the library's own statements. None takes long: there is a job for each unfinished work, and the library's
- * tables have been migrated with the others.
+ * The pool for the library's own statements. None takes long: there is a job for each unfinished work, and the
+ * library's tables have been migrated with the others.
  */
 export function openJobPool(databaseUrl: string, logger: Logger): pg.Pool {
   const timeouts = { connectionTimeoutMillis: PROMPT_MS, query_timeout: PROMPT_MS };
@@ -188,7 +190,10 @@ function closeOnTimeout(client: pg.PoolClient): void {
   client.query = closing as typeof client.query;
 }
 
-/** The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not be logged. */
+/**
+ * The library logs every job at `info`, which is logged at `debug` here. Its `meta` contains payloads, which must not
+ * be logged.
+ */
 function jobLogger(logger: Logger): JobLogger {
   return new JobLogger(() => (level, message) => {
     if (level === 'error') logger.error({ about: 'jobs' }, message);

@@ -24,8 +24,8 @@ import { RECEIVE_MS } from './server-options.ts';
 const compressBrotli = promisify(brotliCompress);
 
 /**
- * The level at which Brotli takes as much CPU as gzip: 60 ms for an answer of 2.4 MB. At the library's level, the highest,
- * it took 3.7 s in one of the process's four threads, where logging in to Postgres waits for it too.
+ * The level at which Brotli takes as much CPU as gzip: 60 ms for an answer of 2.4 MB. At the library's level, the
+ * highest, it took 3.7 s in one of the process's four threads, where logging in to Postgres waits for it too.
  */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 

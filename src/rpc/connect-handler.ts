@@ -63,8 +63,8 @@ export function connectHandler(
 }
 
 /**
- * Handlers that reject calls to methods that do not exist, in the form of the call's protocol: the library would answer a
- * bare 404. One is for single answers, one for streams; the methods stand for any others.
+ * Handlers that reject calls to methods that do not exist, in the form of the call's protocol: the library would answer
+ * a bare 404. One is for single answers, one for streams; the methods stand for any others.
  */
 function unknownMethodHandlers(): readonly UniversalHandler[] {
   const requestGate = ({ url }: HandlerContext) =>

@@ -23,9 +23,9 @@ export function limitConnections(server: Server, logger: Logger): void {
 }
 
 /**
- * The bytes that an HTTP/2 connection may send between two checks without a call, and the time between checks, in ms. Node
- * itself ends floods of settings, pings, priorities, empty frames and resets, and of data that no call waits for; window
- * updates took 34 ns of CPU each for as long as they came.
+ * The bytes that an HTTP/2 connection may send between two checks without a call, and the time between checks, in ms.
+ * Node itself ends floods of settings, pings, priorities, empty frames and resets, and of data that no call waits for;
+ * window updates took 34 ns of CPU each for as long as they came.
  */
 const BYTES_WITHOUT_CALL = 1024 * 1024;
 const CHECK_MS = 5_000;

@@ -21,9 +21,9 @@ const READ = [METADATA.replay, METADATA.rateLimit, METADATA.rateRemaining, METAD
 const MAX_AGE_S = 7_200;
 
 /**
- * Lets pages of the configured origins call this port from browsers (WHATWG Fetch, "CORS protocol"). Returns whether the
- * request was a preflight, which is then answered. Credentials are never allowed: tokens travel in `authorization`, which
- * a page sets itself, and cookies mean nothing here.
+ * Lets pages of the configured origins call this port from browsers (WHATWG Fetch, "CORS protocol"). Returns whether
+ * the request was a preflight, which is then answered. Credentials are never allowed: tokens travel in `authorization`,
+ * which a page sets itself, and cookies mean nothing here.
  */
 export function allowOrigins(
   origins: ReadonlySet<string>,

@@ -54,9 +54,9 @@ export function admittedCall(metadata: grpc.Metadata): AdmittedCall {
 }
 
 /**
- * Admits calls by their metadata, and answers the unary ones. The library receives, decompresses and passes on a message only
- * once it is asked for it, which happens after admission. Unary calls never reach a handler, for which the library would
- * make each a stream. `specs`: by path.
+ * Admits calls by their metadata, and answers the unary ones. The library receives, decompresses and passes on a
+ * message only once it is asked for it, which happens after admission. Unary calls never reach a handler, for which the
+ * library would make each a stream. `specs`: by path.
  */
 export function callInterceptor(
   { gate, largeMessages, interceptors }: Pick<ServerOptions, 'gate' | 'largeMessages' | 'interceptors'>,
@@ -192,7 +192,8 @@ function contextOf(
 /** Adds the reason to statuses that the library sends by itself, such as for messages over the limit. */
 function convertStatuses(call: grpc.ServerInterceptingCallInterface, limit: MessageLimit): void {
   const sendStatus = call.sendStatus.bind(call);
-  // Written where it is assigned to the property, it would keep the call: docs/decisions/2026-11-25-short-lived-objects.md.
+  // Written where it is assigned to the property, it would keep the call:
+  // docs/decisions/2026-11-25-short-lived-objects.md.
   const sendCompleteStatus: typeof sendStatus = (status) => {
     const { code, details, metadata } = status;
     const complete = code === grpc.status.OK || (metadata?.get(STATUS_DETAILS).length ?? 0) > 0;

@@ -1,7 +1,9 @@
 import type { Http2Server, IncomingHttpHeaders } from 'node:http2';
 import type { Metadata } from '@grpc/grpc-js';
 
-/** The header that keeps the timeout of a call from grpc-js; a value that a caller sends under this name is replaced. */
+/**
+ * The header that keeps the timeout of a call from grpc-js; a value that a caller sends under this name is replaced.
+ */
 const TIMEOUT = 'signpost-timeout';
 
 /** The path of calls to methods that do not exist. */

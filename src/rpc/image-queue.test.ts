@@ -12,7 +12,9 @@ const asAccount: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-/** Clients of services that answer when the test calls `end`, and the sizes of what has begun, 0 for chunks of batches. */
+/**
+ * Clients of services that answer when the test calls `end`, and the sizes of what has begun, 0 for chunks of batches.
+ */
 function slowImages() {
   const begun: (number | undefined)[] = [];
   const { promise, resolve: end } = Promise.withResolvers<void>();

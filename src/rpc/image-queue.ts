@@ -19,16 +19,16 @@ const LARGE_AT_ONCE = Math.max(1, availableParallelism() >> 1);
 const SMALL_AT_ONCE = 16 * LARGE_AT_ONCE;
 
 /**
- * The maximum number of waiting calls of each kind: they take a few kilobytes each, and small ones together a second, or up to
- * 16 s with the longest texts.
+ * The maximum number of waiting calls of each kind: they take a few kilobytes each, and small ones together a second,
+ * or up to 16 s with the longest texts.
  */
 const MAX_WAITING = 2_000;
 
 /**
  * Limits concurrent image calls, so that hundreds at once delay neither the event loop nor the connections to Postgres
- * for other calls. A chunk of an exported batch counts as a large image. The queues are fair by account. It must run after
- * admission: with unverified credentials as the key, one client with made-up keys counted as any number of callers and
- * filled the queue for everyone.
+ * for other calls. A chunk of an exported batch counts as a large image. The queues are fair by account. It must run
+ * after admission: with unverified credentials as the key, one client with made-up keys counted as any number of
+ * callers and filled the queue for everyone.
  */
 export function limitImages(): Interceptor {
   const large = fairQueue({ concurrency: LARGE_AT_ONCE, maxWaiting: MAX_WAITING, items: 'images' });

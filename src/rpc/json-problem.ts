@@ -8,16 +8,16 @@ const checkedFields = new WeakMap<DescMessage, readonly DescField[]>();
 /**
  * Says what the library misreads in a message's JSON form; undefined if nothing. Along with unknown fields it ignores
  * unknown names of enum values, so a misspelled filter would select everything, and it reads 30 February as 2 March.
- * `json`: a message that the library has read without an error. `path`: the field that contains it, with a dot; empty for
- * a request.
+ * `json`: a message that the library has read without an error. `path`: the field that contains it, with a dot; empty
+ * for a request.
  */
 export function jsonProblem(schema: DescMessage, json: JsonValue, path = ''): string | undefined {
   return firstProblem(fieldsOf(schema), json, path, valueProblem);
 }
 
 /**
- * Says in which field is what keeps the library from reading a message's JSON form; undefined if it is in none. `error`: the
- * library's. The other arguments are those of `jsonProblem`.
+ * Says in which field is what keeps the library from reading a message's JSON form; undefined if it is in none.
+ * `error`: the library's. The other arguments are those of `jsonProblem`.
  */
 export function typeProblem(schema: DescMessage, json: JsonValue, error: unknown, path = ''): string | undefined {
   const { cause } = error as Error;

@@ -9,7 +9,10 @@ import { limitLists } from './list-queue.ts';
 
 const OTHERS = ['b', 'c', 'd'];
 
-/** A server, and calls to it as one of several accounts, or without one. `begun`: the account of each list that was begun, in order. */
+/**
+ * A server, and calls to it as one of several accounts, or without one. `begun`: the account of each list that was
+ * begun, in order.
+ */
 function serveLists(list: () => Promise<unknown>) {
   const begun: (string | null)[] = [];
   const asAccount: Interceptor = (next) => (request) => {

@@ -17,7 +17,10 @@ export interface MessageLimit {
   readonly isQueued: boolean;
 }
 
-/** For anyone: the name of a service or file for health and reflection, or a rejection by a gateway (at most about 4 KB). */
+/**
+ * For anyone: the name of a service or file for health and reflection, or a rejection by a gateway (at most about 4
+ * KB).
+ */
 const OPEN: MessageLimit = { bytes: 8 * 1024, values: 1_000, isQueued: false };
 
 /** A REST body of at most 1 MiB and the gateway's additions. */

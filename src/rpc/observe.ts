@@ -34,8 +34,8 @@ import type { Gate } from './server-options.ts';
 const tracer = trace.getTracer('signpost.core');
 
 /**
- * The shortest time between two log lines about calls that were answered as unavailable, in ms. While Postgres is, every
- * call is, also one with a made-up key.
+ * The shortest time between two log lines about calls that were answered as unavailable, in ms. While Postgres is,
+ * every call is, also one with a made-up key.
  */
 const UNAVAILABLE_MS = 10_000;
 
@@ -63,8 +63,8 @@ const FAULTS: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Both convert errors to the catalogue and log internal ones, which the libraries do not: the first of a method in a minute at
- * level 50, later ones at 40. Unavailability is logged at most every 10 s.
+ * Both convert errors to the catalogue and log internal ones, which the libraries do not: the first of a method in a
+ * minute at level 50, later ones at 40. Unavailability is logged at most every 10 s.
  */
 export interface Observer {
   /** Starts the span of a call, which ends when its signal aborts: answered, failed, or its caller disconnected. */

@@ -66,8 +66,8 @@ function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Gener
 }
 
 /**
- * Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. Unknown fields are
- * ignored, unlike unknown names of enum values.
+ * Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. Unknown fields
+ * are ignored, unlike unknown names of enum values.
  */
 export function readJsonMessage<Schema extends DescMessage>(
   schema: Schema,

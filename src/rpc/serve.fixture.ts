@@ -28,7 +28,10 @@ export const TARGET = 'https://example.com/menu';
 export interface Serving extends Servers {
   /** The current token and the previous one. */
   readonly tokens: readonly [string, string];
-  /** Neither ImagesService nor `getBatch` answers; they emit `started`, and `aborted` when the call has ended for the caller. */
+  /**
+   * Neither ImagesService nor `getBatch` answers; they emit `started`, and `aborted` when the call has ended for the
+   * caller.
+   */
   readonly slow: EventEmitter;
 }
 

@@ -38,9 +38,9 @@ export interface Servers {
 }
 
 /**
- * Large messages that are received and stored concurrently: each needs about 50 MB with everything created from it, and then
- * a connection to Postgres. Each caller may have two, so that one neither blocks the others nor takes all connections: beside 50
- * batches of another account, a read took up to 1,422 ms without this limit, and 234 with it.
+ * Large messages that are received and stored concurrently: each needs about 50 MB with everything created from it, and
+ * then a connection to Postgres. Each caller may have two, so that one neither blocks the others nor takes all
+ * connections: beside 50 batches of another account, a read took up to 1,422 ms without this limit, and 234 with it.
  */
 const LARGE_MESSAGES = { concurrency: 16, concurrencyPerCaller: 2, maxWaiting: 500, items: 'large messages' };
 

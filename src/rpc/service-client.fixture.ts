@@ -12,8 +12,8 @@ import { observe } from './observe.ts';
 import { validate } from './validate.ts';
 
 /**
- * A client of a service in this process, as an internal caller that acts for `account`, which may do everything unless it
- * says otherwise. Calls pass the interceptors that `serve` sets, except that the caller is given.
+ * A client of a service in this process, as an internal caller that acts for `account`, which may do everything unless
+ * it says otherwise. Calls pass the interceptors that `serve` sets, except that the caller is given.
  */
 export function serviceClient<Service extends DescService>(
   service: Service,

@@ -18,9 +18,10 @@ export interface StreamLimits {
 const STREAM_LIMITS: StreamLimits = { max: 4_000, unreadMs: UNREAD_MS };
 
 /**
- * How many calls of a connection may be cancelled at once, and further ones in a second, before Node ends it with all its
- * calls, as defence against floods. A gateway cancels the call of each API client that disconnects: by Node's default of
- * 1,000 and 33 a second, one such client ended every few seconds the connection that it shared with the others.
+ * How many calls of a connection may be cancelled at once, and further ones in a second, before Node ends it with all
+ * its calls, as defence against floods. A gateway cancels the call of each API client that disconnects: by Node's
+ * default of 1,000 and 33 a second, one such client ended every few seconds the connection that it shared with the
+ * others.
  */
 export const RESET_LIMITS = { streamResetBurst: 5_000, streamResetRate: 1_000 };
 

@@ -13,8 +13,8 @@ export function columnArrays<Row>(
 }
 
 /**
- * Like `columnArrays`, for columns of a table and objects whose properties are named after them. Columns that may be null
- * are left to pg's conversion: their values may be any text.
+ * Like `columnArrays`, for columns of a table and objects whose properties are named after them. Columns that may be
+ * null are left to pg's conversion: their values may be any text.
  */
 export function rowArrays(columns: readonly Column[], rows: readonly object[]): unknown[] {
   const records = rows as readonly Record<string, string | number | bigint | Date>[];

@@ -6,7 +6,9 @@ const formatted = new Map<number, string>();
 /** Reports may be about any of millions of days. */
 const MAX_CACHED = 10_000;
 
-/** The UTC day of a time in ms since 1970, `YYYY-MM-DD`; the year has five digits from 10000 on, as Postgres expects. */
+/**
+ * The UTC day of a time in ms since 1970, `YYYY-MM-DD`; the year has five digits from 10000 on, as Postgres expects.
+ */
 export function dayOf(time: number): string {
   const number = Math.floor(time / DAY_MS);
   let day = formatted.get(number);

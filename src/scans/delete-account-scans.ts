@@ -117,9 +117,9 @@ const lockDeletions = promptStatement<{ acquired: boolean }>(
 );
 
 /**
- * Finishes interrupted deletions, each as far as possible; then rejects with the first failure. Does nothing while another
- * process does it: two of them would delete the same scans and lock each other out. `signal`: when to stop, after the code
- * at hand or while an archive is rewritten.
+ * Finishes interrupted deletions, each as far as possible; then rejects with the first failure. Does nothing while
+ * another process does it: two of them would delete the same scans and lock each other out. `signal`: when to stop,
+ * after the code at hand or while an archive is rewritten.
  */
 export async function finishDeletions(pool: Pool, folder: string, signal?: AbortSignal): Promise<void> {
   await withConnection(pool, async ({ client, markBroken }) => {
@@ -151,7 +151,8 @@ export async function finishDeletion(
     signal?.throwIfAborted();
     await deleteCode(pool, codeId);
   }
-  // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next recorder.
+  // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next
+  // recorder.
   await foldIncrements(pool);
   await removeZeros(pool, accountId);
   const { now, archives } = await transaction(pool, async (tx) => {

@@ -4,22 +4,26 @@ import { LOCKS } from '../db/locks.ts';
 
 /** Maximum increments folded per transaction: those of polls of about 5,000 codes. */
 const MAX_INCREMENTS = 10_000;
-/** Once those have this many names, further ones are left for the next transaction. Increments of such polls have fewer. */
+/**
+ * Once those have this many names, further ones are left for the next transaction. Increments of such polls have fewer.
+ */
 const MAX_NAMES = 100_000;
 /**
- * Enough memory to sum that many increments, three times about 100,000 values, without temporary files. And a plan that reads
- * them by index: it is made once, perhaps while there are none, and used until Postgres has statistics of many.
+ * Enough memory to sum that many increments, three times about 100,000 values, without temporary files. And a plan that
+ * reads them by index: it is made once, perhaps while there are none, and used until Postgres has statistics of many.
  */
 const SETTINGS = `set local work_mem = '64MB'; set local enable_seqscan = off`;
 /**
  * Sizes of a row's names as they are stored, in bytes. With every addition a row of up to `ALWAYS_MERGED` (about 1,000
  * names) is merged. A larger one is merged only once half as many names have been added since, so that a day with a
- * million invented referrers is not rewritten every few seconds; and one of more than `MAX_MERGED` (about 100,000 names)
- * is not, as memory must hold a merged row, and Postgres stores at most 1 GB.
+ * million invented referrers is not rewritten every few seconds; and one of more than `MAX_MERGED` (about 100,000
+ * names) is not, as memory must hold a merged row, and Postgres stores at most 1 GB.
  */
 const [ALWAYS_MERGED, MAX_MERGED] = [16_384, 2_097_152];
 
-/** Sums `parts`, rows with the columns of `scan_rollups`, into one row for each subject and period. Zeros are left out. */
+/**
+ * Sums `parts`, rows with the columns of `scan_rollups`, into one row for each subject and period. Zeros are left out.
+ */
 const INSERT_SUMS = `
   insert into scan_rollups (subject_id, days, start, account_id, scans, unique_scans, names, counts)
   select subject_id, days, start, account_id, sum(scans), sum(unique_scans),
@@ -87,12 +91,12 @@ const fold = statement<{ last: string | null; more: boolean }>(
 
 /**
  * Adds the increments with an id greater than `after` to the counters of accounts and of weeks, removes counters that
- * become zero, and returns the greatest id that was folded, if any. Reports read increments too, so their results do not
- * depend on when this happens. Any number of processes may call this at once; one of them at a time does the work.
+ * become zero, and returns the greatest id that was folded, if any. Reports read increments too, so their results do
+ * not depend on when this happens. Any number of processes may call this at once; one of them at a time does the work.
  *
- * With 0, all increments are folded. But as long as any transaction is open, such as a backup's, Postgres keeps the index
- * entries of everything folded since it began, and reads them again. An increment may be committed after one with a
- * greater id.
+ * With 0, all increments are folded. But as long as any transaction is open, such as a backup's, Postgres keeps the
+ * index entries of everything folded since it began, and reads them again. An increment may be committed after one with
+ * a greater id.
  */
 export async function foldIncrements(pool: Pool, after = '0'): Promise<string | undefined> {
   for (let last: string | undefined; ; ) {
@@ -116,8 +120,8 @@ const unite = statement(
 );
 
 /**
- * Unites the rows of each week and day of an account (a UUID) whose scans were deleted: what a row too large to be merged
- * has of them is also in other rows, with the opposite sign. The increments must be folded.
+ * Unites the rows of each week and day of an account (a UUID) whose scans were deleted: what a row too large to be
+ * merged has of them is also in other rows, with the opposite sign. The increments must be folded.
  */
 export async function removeZeros(pool: Pool, accountId: string): Promise<void> {
   for (const { days, start } of await run(pool, listDivided, [accountId])) {

@@ -37,8 +37,8 @@ export function policyToStore(policy: Policy | undefined): StoredTarget['policy'
 }
 
 /**
- * Changes the target of a locked code, as a new version, and announces it. Returns the code as it is then; a target that is
- * as before changes nothing.
+ * Changes the target of a locked code, as a new version, and announces it. Returns the code as it is then; a target
+ * that is as before changes nothing.
  */
 export async function changeTarget(
   tx: PoolClient,

@@ -30,8 +30,8 @@ const OPERATING_SYSTEMS: ReadonlySet<string> = new Set([
 export type ReadPolicy = { readonly policy: Policy | undefined } | { readonly problem: string };
 
 /**
- * Validates policies beyond the constraints of their message: time zones, countries, operating systems, labels, URLs, which
- * are trimmed, and the size of the whole. An empty policy is undefined. Returns one result per input, in order.
+ * Validates policies beyond the constraints of their message: time zones, countries, operating systems, labels, URLs,
+ * which are trimmed, and the size of the whole. An empty policy is undefined. Returns one result per input, in order.
  */
 export async function readPolicies(
   on: Queryable,

@@ -10,8 +10,8 @@ import type { ChangedLabel } from './rename.ts';
 const deleteAssignments = statement('taxonomy_delete_assignments', 'delete from code_tags where tag_id = $1');
 
 /**
- * Removes the first tag from codes that have both. `offset 0` makes Postgres look up each code's other tag, whatever the
- * statistics are. Indexes: code_tags_by_tag, code_tags_pkey.
+ * Removes the first tag from codes that have both. `offset 0` makes Postgres look up each code's other tag, whatever
+ * the statistics are. Indexes: code_tags_by_tag, code_tags_pkey.
  */
 const deleteDuplicates = statement(
   'taxonomy_delete_duplicates',

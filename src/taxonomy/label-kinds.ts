@@ -42,9 +42,9 @@ export interface LabelKind {
 }
 
 /**
- * Names are found by an array, for which even a sequential scan folds each label once. Compared one by one, thousands of names
- * took minutes by a plan from when there were few labels. With `is true`, ids are not sought among all labels of the account.
- * Indexes of each statement: folders_pkey, folders_name; tags_pkey, tags_name.
+ * Names are found by an array, for which even a sequential scan folds each label once. Compared one by one, thousands
+ * of names took minutes by a plan from when there were few labels. With `is true`, ids are not sought among all labels
+ * of the account. Indexes of each statement: folders_pkey, folders_name; tags_pkey, tags_name.
  */
 function labelKind(
   name: LabelKind['name'],

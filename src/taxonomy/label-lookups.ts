@@ -20,8 +20,8 @@ export async function labelExists(
 }
 
 /**
- * A query for the ids of the codes of account $1 with tag $2, null for deleted ones: they keep their tags, as they may be
- * restored. Indexes: tags_pkey, code_tags_by_tag.
+ * A query for the ids of the codes of account $1 with tag $2, null for deleted ones: they keep their tags, as they may
+ * be restored. Indexes: tags_pkey, code_tags_by_tag.
  */
 export const CODES_WITH_TAG = `
   select c.id

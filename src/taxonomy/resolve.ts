@@ -116,7 +116,9 @@ async function findAndLock(
   return { kind, found, problems, missing };
 }
 
-/** The name of the label to create for a reference. An id is none: its label was deleted or merged, or never existed. */
+/**
+ * The name of the label to create for a reference. An id is none: its label was deleted or merged, or never existed.
+ */
 function newName({ name, field, parseName }: LabelKind, reference: string): ParsedName {
   if (decodeId(name, reference.trim()) === undefined) return parseName(reference, field);
   return { problem: `${field}: no ${name} of this account has this id.` };
@@ -148,14 +150,14 @@ async function findByReference(
 }
 
 /**
- * No spelling of a name has more characters: decomposed, a character has at most four, and case folding makes at most three
- * of one.
+ * No spelling of a name has more characters: decomposed, a character has at most four, and case folding makes at most
+ * three of one.
  */
 const MAX_SPELLING = 12 * MAX_LABEL_CHARACTERS;
 
 /**
- * Whether a label can have this name or id: none is empty, too long or has control characters. Postgres rejects NUL even in
- * a parameter.
+ * Whether a label can have this name or id: none is empty, too long or has control characters. Postgres rejects NUL
+ * even in a parameter.
  */
 function canMatch(reference: string): boolean {
   const trimmed = reference.trim();

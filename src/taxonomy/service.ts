@@ -31,16 +31,19 @@ const TAG_COLUMNS = `
   l.id, l.name, (select count(c.id) from code_tags ct ${joinUndeletedCode('id', 'ct.code_id', 'l.account_id')}
                  where ct.tag_id = l.id) as code_count`;
 
-/** One label more than the page has, so that the caller knows whether another page follows. Indexes: folders_name; tags_name. */
+/**
+ * One label more than the page has, so that the caller knows whether another page follows. Indexes: folders_name;
+ * tags_name.
+ */
 const page = (labels: 'folders' | 'tags') => `
   select id, name, account_id from ${labels}
   where account_id = $1 and ($2::text is null or name collate "und-x-icu" > $2)
   order by name collate "und-x-icu" limit $3 + 1`;
 
 /**
- * Sorting and limiting come first: only the codes of the page's folders are counted, all in one scan. A scan for each folder took
- * minutes by a plan from when there were few codes. Of a full join Postgres does not compare each folder with each. Index:
- * codes_in_folder.
+ * Sorting and limiting come first: only the codes of the page's folders are counted, all in one scan. A scan for each
+ * folder took minutes by a plan from when there were few codes. Of a full join Postgres does not compare each folder
+ * with each. Index: codes_in_folder.
  */
 const pageOfFolders = statement<CountedLabel>(
   'taxonomy_list_folders',
@@ -69,8 +72,8 @@ const isLargePageOfTags = statement<{ is_large: boolean }>(
 );
 
 /**
- * Reads all codes of the account. A full join never compares each tag of a code with each code, whatever the statistics are,
- * and takes a tenth of the time of a look-up. `having` with an aggregate leaves it one. Indexes: code_tags_by_tag,
+ * Reads all codes of the account. A full join never compares each tag of a code with each code, whatever the statistics
+ * are, and takes a tenth of the time of a look-up. `having` with an aggregate leaves it one. Indexes: code_tags_by_tag,
  * codes_listed.
  */
 const largePageOfTags = statement<CountedLabel>(

@@ -50,13 +50,16 @@ const attemptsBefore = statement<AttemptRow & { position: string }>(
 /** Maximum deliveries resent by one call: it locks the endpoint, and events of all accounts wait for that lock. */
 const MAX_RESENT = 10_000;
 
-/** How much earlier than `created_at` the time of an id may be, in ms: ids of test events are made with a core's clock. */
+/**
+ * How much earlier than `created_at` the time of an id may be, in ms: ids of test events are made with a core's clock.
+ */
 const CLOCK_SKEW_MS = 300_000;
 
 /**
  * Failed deliveries with an id of at least $4, oldest first. A delivery that expires meanwhile is skipped. Indexes:
- * webhook_deliveries_failed or webhook_deliveries_listed, forced by `byIndex`, and webhook_deliveries_pkey. $1 is an array of
- * one endpoint, which keeps the planner from ordering by id alone: it would read the deliveries of all endpoints by their ids.
+ * webhook_deliveries_failed or webhook_deliveries_listed, forced by `byIndex`, and webhook_deliveries_pkey. $1 is an
+ * array of one endpoint, which keeps the planner from ordering by id alone: it would read the deliveries of all
+ * endpoints by their ids.
  */
 const resendOldestFailed = statement<{ deliveries: number; more: boolean }>(
   'webhooks_resend_failed',
@@ -105,8 +108,8 @@ export async function listDeliveries(
 }
 
 /**
- * Returns one of the account's deliveries, or fails with NOT_FOUND, also if its endpoint is deleted. `id`: `dlv_…`. Indexes:
- * webhook_deliveries_pkey, webhook_endpoints_pkey.
+ * Returns one of the account's deliveries, or fails with NOT_FOUND, also if its endpoint is deleted. `id`: `dlv_…`.
+ * Indexes: webhook_deliveries_pkey, webhook_endpoints_pkey.
  */
 export async function findDelivery(em: EntityManager, accountId: string, id: string): Promise<DeliveryEntity> {
   const uuid = decodeId('dlv', id);
@@ -162,8 +165,8 @@ export async function resend(
 }
 
 /**
- * Makes up to 10,000 deliveries of an endpoint pending again that failed and were created since a time, the oldest first. The
- * caller has locked the endpoint. `endpointId`: UUID. Returns their number, and whether more may be left.
+ * Makes up to 10,000 deliveries of an endpoint pending again that failed and were created since a time, the oldest
+ * first. The caller has locked the endpoint. `endpointId`: UUID. Returns their number, and whether more may be left.
  */
 export async function resendFailed(
   tx: Queryable,

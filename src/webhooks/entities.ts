@@ -26,7 +26,10 @@ export const EndpointEntity = defineEntity({
     /** Requests are also signed with it, until `formerUntil`. */
     formerSecret: p.blob().nullable().lazy(),
     formerUntil: p.datetime().nullable(),
-    /** Earlier secrets, newest first. Each is valid until `olderUntil` at the same index. Releases up to 1.0 ignore them. */
+    /**
+     * Earlier secrets, newest first. Each is valid until `olderUntil` at the same index. Releases up to 1.0 ignore
+     * them.
+     */
     olderSecrets: p.array().columnType('bytea[]').defaultRaw(`'{}'`).lazy(),
     olderUntil: p.array().columnType('timestamptz[]').defaultRaw(`'{}'`).lazy(),
     /** Time of the first failed attempt since the last success; null while attempts succeed. */

@@ -14,8 +14,8 @@ const MAX_RECORDS = 500;
 const MAX_RECORDS_PER_STATEMENT = 1_000;
 const MAX_BYTES_PER_STATEMENT = 4 * 2 ** 20;
 /**
- * How long that statement may take, in ms: twenty times what 1,000 events for 50 endpoints take. A Postgres that vanishes
- * meanwhile ends no connection (see `PROMPT_MS`), and this member would keep its partitions.
+ * How long that statement may take, in ms: twenty times what 1,000 events for 50 endpoints take. A Postgres that
+ * vanishes meanwhile ends no connection (see `PROMPT_MS`), and this member would keep its partitions.
  */
 const FAN_OUT_MS = 20_000;
 /** Those of the accounts $1 that have an enabled endpoint. Index: webhook_endpoints_of_account. */
@@ -26,12 +26,12 @@ const withEndpoint = promptStatement<{ account_id: string }>(
 
 /**
  * One statement, so one transaction. It locks endpoints first, in order, so that disabling or releasing one happens
- * entirely before or after it. Events more than five minutes older than the endpoint are skipped: a new consumer group reads
- * all that the topic retains. An event has the time at which its transaction began, and that may take minutes. An
- * unverified endpoint does not become due, because only test events are sent to it. `is true` keeps the planner from joining
- * `inserted`, whose number it does not know: it compared each of 30,000 endpoints with each, which took minutes and now takes
- * a second. Indexes: webhook_endpoints_of_account, webhook_endpoints_pkey, webhook_deliveries_endpoint_id_event_id_key.
- * $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
+ * entirely before or after it. Events more than five minutes older than the endpoint are skipped: a new consumer group
+ * reads all that the topic retains. An event has the time at which its transaction began, and that may take minutes. An
+ * unverified endpoint does not become due, because only test events are sent to it. `is true` keeps the planner from
+ * joining `inserted`, whose number it does not know: it compared each of 30,000 endpoints with each, which took minutes
+ * and now takes a second. Indexes: webhook_endpoints_of_account, webhook_endpoints_pkey,
+ * webhook_deliveries_endpoint_id_event_id_key. $1 ids, $2 accounts, $3 types, $4 times, $5 bodies.
  */
 const fanOut = promptStatement<{ made: string }>(
   'webhooks_fan_out',
@@ -149,9 +149,9 @@ export async function fanOutRecords(pool: Pool, records: readonly LogRecord[], l
 }
 
 /**
- * The events of accounts that have an enabled endpoint. What is created or enabled after this statement has begun has missed
- * the events anyway. Most accounts have no endpoint: sending their events to Postgres took 12 µs of CPU each, half of it
- * there, and asking takes 2.
+ * The events of accounts that have an enabled endpoint. What is created or enabled after this statement has begun has
+ * missed the events anyway. Most accounts have no endpoint: sending their events to Postgres took 12 µs of CPU each,
+ * half of it there, and asking takes 2.
  */
 async function eventsOfEndpoints(pool: Pool, events: readonly Event[]): Promise<Event[]> {
   if (events.length === 0) return [];

@@ -54,8 +54,8 @@ const replaceSealed = statement(
 
 /**
  * Deletes expired deliveries, expired secrets and full budgets, disables endpoints that no attempt will disable, and
- * re-encrypts with the current key the secrets that another key sealed. Any number of processes may run it at once. `now`:
- * Postgres's clock.
+ * re-encrypts with the current key the secrets that another key sealed. Any number of processes may run it at once.
+ * `now`: Postgres's clock.
  */
 export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
   const expiredBefore = lowestUuidAt(now - RETENTION_MS);

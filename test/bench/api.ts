@@ -4,10 +4,10 @@
  *   npm run bench:api [-- operation…]      default: create get list change
  *
  * Rounds alternate between REST and direct statements, after a warm-up of 33,000 requests each: until then, V8 compiles
- * much of the code. A key allows 120 requests a minute, so requests are spread over accounts, and the rate-limit windows are
- * reset between slices of a round, outside the measured time; the outbox of a round is published before the next begins.
- * The load runs in this process and shares the machine with everything else. The CPU time of a request is measured for
- * every process, too.
+ * much of the code. A key allows 120 requests a minute, so requests are spread over accounts, and the rate-limit
+ * windows are reset between slices of a round, outside the measured time; the outbox of a round is published before the
+ * next begins. The load runs in this process and shares the machine with everything else. The CPU time of a request is
+ * measured for every process, too.
  */
 import { performance } from 'node:perf_hooks';
 import { openDatabase } from '../../src/db/database.ts';

@@ -3,10 +3,11 @@
  *
  *   npm run bench:batch
  *
- * Starts a Postgres with the settings of a local run, a core and a gateway, and sends batches over REST. Measures the time
- * to the response, compared with `COPY` of as many bare rows into the same table; the time per row at sizes from 1,000 to
- * 25,000; the latencies of single creates and scans during batches of 3.5 MB, and the event loop iterations of each process
- * meanwhile; the peak memory of each process. Rounds are interleaved, and the load shares the machine with everything else.
+ * Starts a Postgres with the settings of a local run, a core and a gateway, and sends batches over REST. Measures the
+ * time to the response, compared with `COPY` of as many bare rows into the same table; the time per row at sizes from
+ * 1,000 to 25,000; the latencies of single creates and scans during batches of 3.5 MB, and the event loop iterations of
+ * each process meanwhile; the peak memory of each process. Rounds are interleaved, and the load shares the machine with
+ * everything else.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -166,8 +167,8 @@ const options: SingleRequestsOptions = {
   key: single.key,
   scanUrl: code.scan_url,
 };
-// Like a client on another machine it waits for no CPU core: it has a session of its own, between which Linux divides the
-// CPU time first, and real-time priority where that is permitted.
+// Like a client on another machine it waits for no CPU core: it has a session of its own, between which Linux divides
+// the CPU time first, and real-time priority where that is permitted.
 const program = join(import.meta.dirname, 'single-requests.ts');
 const [command = '', ...args] = [...first, process.execPath, program, JSON.stringify(options)];
 const requests = spawn(command, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });

@@ -4,9 +4,9 @@
  *
  *   npm run bench:caddy [-- seconds]      default: 3 seconds a round
  *
- * Each request has a connection with a TLS handshake of its own, as phones open them, or connections are kept alive. The
- * subject has the first CPU core for itself; Caddy, the load and everything else share the others. Rounds are interleaved,
- * figures are medians. Needs Caddy and wrk.
+ * Each request has a connection with a TLS handshake of its own, as phones open them, or connections are kept alive.
+ * The subject has the first CPU core for itself; Caddy, the load and everything else share the others. Rounds are
+ * interleaved, figures are medians. Needs Caddy and wrk.
  */
 import { once } from 'node:events';
 import { join } from 'node:path';

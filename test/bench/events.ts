@@ -4,9 +4,9 @@
  *   npm run bench:events                  all parts
  *   npm run bench:events -- latency       one of latency, deliveries, batch
  *
- * Starts a Postgres with the settings of a local run, cores with all roles, a gateway and, for the latency over Kafka, an
- * Apache Kafka. Latencies are measured from the event's own time, which is read within the transaction, so they include the
- * commit. Receivers and load run in this process and share the machine with everything else.
+ * Starts a Postgres with the settings of a local run, cores with all roles, a gateway and, for the latency over Kafka,
+ * an Apache Kafka. Latencies are measured from the event's own time, which is read within the transaction, so they
+ * include the commit. Receivers and load run in this process and share the machine with everything else.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -230,8 +230,8 @@ async function addEndpoint(platform: Platform, accountId: string, url: string, e
 }
 
 /**
- * Starts a webhook receiver. It answers 204 at once, but after `begin` only on paths for which `answers` returns true. From
- * `begin` on it records the ids received on each path, and their latencies.
+ * Starts a webhook receiver. It answers 204 at once, but after `begin` only on paths for which `answers` returns true.
+ * From `begin` on it records the ids received on each path, and their latencies.
  */
 async function startReceiver(answers: (path: string) => boolean = () => true) {
   const ids = new Map<string, Set<string>>();

@@ -3,9 +3,9 @@
  *
  *   npm run bench:growth [-- codes more]      default: 1,000,000 and 10,000,000
  *
- * Both sizes run at the same time, each with processes of its own, and take turns: requests go to REST one at a time, scans
- * as fast as one worker answers them. It needs about 20 GB of memory and disk, and about ten minutes. Tables
- * are filled in /dev/shm if there is one, since LMDB forces each of their commits to disk.
+ * Both sizes run at the same time, each with processes of its own, and take turns: requests go to REST one at a time,
+ * scans as fast as one worker answers them. It needs about 20 GB of memory and disk, and about ten minutes. Tables are
+ * filled in /dev/shm if there is one, since LMDB forces each of their commits to disk.
  */
 import { existsSync } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';

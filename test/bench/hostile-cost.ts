@@ -1,11 +1,11 @@
 /**
- * What each kibibyte from a caller without a valid key costs: CPU time and memory, for every RPC over both ports and for
- * every operation of the REST API.
+ * What each kibibyte from a caller without a valid key costs: CPU time and memory, for every RPC over both ports and
+ * for every operation of the REST API.
  *
  *   node test/bench/hostile-cost.ts [requests]      default: 300 for each
  *
- * Each request has a made-up key of the right format and a body of about 1 KiB: gzip that inflates to a mebibyte of empty
- * rows for RPCs, rows in JSON for REST. CPU time is that of core, gateway and Postgres together.
+ * Each request has a made-up key of the right format and a body of about 1 KiB: gzip that inflates to a mebibyte of
+ * empty rows for RPCs, rows in JSON for REST. CPU time is that of core, gateway and Postgres together.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -3,8 +3,8 @@
  *
  *   npm run bench:hostile [-- seconds [attacks…]]      default: 5 for each of all attacks
  *
- * The attacker itself uses CPU time, so the same attack on a bare `node:http` server that rejects every request is measured
- * too: the difference is Signpost's cost. Callers and attacker share the machine with everything else.
+ * The attacker itself uses CPU time, so the same attack on a bare `node:http` server that rejects every request is
+ * measured too: the difference is Signpost's cost. Callers and attacker share the machine with everything else.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

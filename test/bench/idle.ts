@@ -3,9 +3,9 @@
  *
  *   npm run bench:idle [-- seconds]      default: 60
  *
- * Starts it with its own data and ports, and once before, to fill Node's compile cache. RSS counts shared pages, such as
- * those of the Node program, in each process; PSS divides them among the processes, so only the sum of PSS is the memory
- * that is used. Linux only.
+ * Starts it with its own data and ports, and once before, to fill Node's compile cache. RSS counts shared pages, such
+ * as those of the Node program, in each process; PSS divides them among the processes, so only the sum of PSS is the
+ * memory that is used. Linux only.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,8 +21,8 @@ import { cpuOf } from './cpu.ts';
 import { childrenOf, rolledUp } from './process-tree.ts';
 
 /**
- * The time after which a start has ended, in ms: V8 collects the garbage of an idle process and gives its pages back after
- * 100 s at the latest.
+ * The time after which a start has ended, in ms: V8 collects the garbage of an idle process and gives its pages back
+ * after 100 s at the latest.
  */
 const SETTLE_MS = 130_000;
 

@@ -1,7 +1,7 @@
 /**
  * How many images are drawn per second on one CPU core and how large they are, compared with the PNG writer of `qrcode`
- * and with pngjs, which gets the same pixels in gray; then how many are served over REST, with the CPU time of each in every
- * process, and how long other requests take while 64 images of 4,096 px are requested concurrently.
+ * and with pngjs, which gets the same pixels in gray; then how many are served over REST, with the CPU time of each in
+ * every process, and how long other requests take while 64 images of 4,096 px are requested concurrently.
  *
  *   npm run bench:images [-- rounds]      default: 7
  *

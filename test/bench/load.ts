@@ -1,11 +1,11 @@
 /**
- * Requests random codes over keep-alive connections, one request at a time on each, and prints the result as JSON. It runs
- * in its own process, so that it can have its own CPU core.
+ * Requests random codes over keep-alive connections, one request at a time on each, and prints the result as JSON. It
+ * runs in its own process, so that it can have its own CPU core.
  *
  *   node test/bench/load.ts '{"port": 8080, "connections": 64, "seconds": 5, "rate": 20000, "codes": "/tmp/codes"}'
  *
- * With a rate, requests are due at even intervals, and latencies are measured from when a request was due, so that those
- * of a stalled server include all waiting time. Without a rate, each response is followed by the next request.
+ * With a rate, requests are due at even intervals, and latencies are measured from when a request was due, so that
+ * those of a stalled server include all waiting time. Without a rate, each response is followed by the next request.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The CPU time of reading, inserting and changing one code: through the unmodified ORM, through the ORM with bound values
- * as in Signpost, and with a named statement.
+ * The CPU time of reading, inserting and changing one code: through the unmodified ORM, through the ORM with bound
+ * values as in Signpost, and with a named statement.
  *
  *   npm run bench:orm
  *

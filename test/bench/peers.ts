@@ -1,15 +1,15 @@
 /**
- * Signpost beside other products that shorten links, as far as they are installed: creating links, listing 25 of 100,000,
- * and redirects.
+ * Signpost beside other products that shorten links, as far as they are installed: creating links, listing 25 of
+ * 100,000, and redirects.
  *
  *   npm run bench:peers [-- seconds]      of each round of redirects, 2 unless told
  *
  * `KUTT_DIR` and `KUTT_NODE`, and `CHHOTO_URL_DIR`, say where they are; without these it prints how to set them up. It
- * needs wrk. All peers run at the same time on the same machine, those that need Postgres in one server, each with 100,000
- * links before the first round. Rounds are interleaved, figures are medians. 16 clients send a request when the last one
- * is answered, over kept-alive connections; redirects are for codes in random order. The load shares the machine with all
- * of them. CPU is that of all processes of a peer, Postgres included, until what the requests leave for later is done as
- * well: outbox, recording of scans.
+ * needs wrk. All peers run at the same time on the same machine, those that need Postgres in one server, each with
+ * 100,000 links before the first round. Rounds are interleaved, figures are medians. 16 clients send a request when the
+ * last one is answered, over kept-alive connections; redirects are for codes in random order. The load shares the
+ * machine with all of them. CPU is that of all processes of a peer, Postgres included, until what the requests leave
+ * for later is done as well: outbox, recording of scans.
  */
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -44,7 +44,9 @@ const SAMPLE = 200;
 const LOOK_MS = 1_000;
 const STALLED_MS = 10_000;
 
-/** Answers, requests a second, latencies in ms, CPU of a request in µs, and the share of redirects that were recorded. */
+/**
+ * Answers, requests a second, latencies in ms, CPU of a request in µs, and the share of redirects that were recorded.
+ */
 type Round = Record<'requests' | 'rate' | 'p50' | 'p99' | 'cpu' | 'answering' | 'postgres' | 'recorded', number>;
 
 if (!isInstalled('wrk')) throw new Error('This benchmark needs wrk.');

@@ -10,7 +10,9 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 
-/** A Signpost for benchmarks, set up like a local run: Postgres, a core for RPCs, one for background work, a gateway. */
+/**
+ * A Signpost for benchmarks, set up like a local run: Postgres, a core for RPCs, one for background work, a gateway.
+ */
 export interface Platform extends AsyncDisposable {
   /** The base URL of REST and scans. */
   readonly url: string;

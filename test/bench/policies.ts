@@ -4,13 +4,13 @@
  *   npm run bench:policies [-- codes seconds previous]      default: 100,000 codes, 1 second a round
  *
  * `previous` is the folder of another checkout, such as of the commit before policies (`git worktree add`), with a
- * node_modules; its worker then answers for codes without a policy too. One in ten codes has a policy of five rules: dates,
- * a weekly schedule, countries, languages with devices, and a split, which decides, so that all conditions are evaluated.
- * Rounds are interleaved, figures are medians, and each core is used as by `scan.ts`. With 0 seconds, only the sizes of the
- * tables are printed.
+ * node_modules; its worker then answers for codes without a policy too. One in ten codes has a policy of five rules:
+ * dates, a weekly schedule, countries, languages with devices, and a split, which decides, so that all conditions are
+ * evaluated. Rounds are interleaved, figures are medians, and each core is used as by `scan.ts`. With 0 seconds, only
+ * the sizes of the tables are printed.
  *
- * Codes with a policy are scanned as often as others ("hot": 1,000 of them, whose policies stay compiled), and in random
- * order out of all, which is the worst case: most have to be compiled for one scan.
+ * Codes with a policy are scanned as often as others ("hot": 1,000 of them, whose policies stay compiled), and in
+ * random order out of all, which is the worst case: most have to be compiled for one scan.
  */
 import { stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

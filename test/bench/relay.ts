@@ -3,9 +3,9 @@
  *
  *   npm run bench:relay
  *
- * Each round writes as many rows as a batch of 25,000 codes, in one transaction, to a Postgres with the settings of a local
- * run; the relay runs in this process. During the second half of the rounds a transaction is open, like that of a backup,
- * which prevents the removal of rows deleted meanwhile.
+ * Each round writes as many rows as a batch of 25,000 codes, in one transaction, to a Postgres with the settings of a
+ * local run; the relay runs in this process. During the second half of the rounds a transaction is open, like that of a
+ * backup, which prevents the removal of rows deleted meanwhile.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -21,8 +21,8 @@ export function httpText(method: string, path: string, headers: Readonly<Record<
 }
 
 /**
- * Opens a connection for a load that shares the CPU cores with what it measures. Node's own client costs more than a tenth
- * of what answering does, so this one only reads as much of a response as it needs to find the next one.
+ * Opens a connection for a load that shares the CPU cores with what it measures. Node's own client costs more than a
+ * tenth of what answering does, so this one only reads as much of a response as it needs to find the next one.
  */
 export async function connectRest(port: number): Promise<RestClient> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });

@@ -16,8 +16,8 @@ interface ScanDatabaseOptions {
 }
 
 /**
- * Starts a Postgres with the schema, in a new folder, and creates the topics that gateways publish to. Disposing `running`
- * stops it and removes the folder.
+ * Starts a Postgres with the schema, in a new folder, and creates the topics that gateways publish to. Disposing
+ * `running` stops it and removes the folder.
  */
 export async function startScanDatabase(
   running: AsyncDisposableStack,

@@ -25,8 +25,8 @@ const run = promisify(execFile);
 const logger = pino({ level: 'warn' });
 
 /**
- * Requests per second, the p99 of their responses in ms, CPU time for each in µs, and responses other than a redirect. With
- * new connections the p99 counts from when the connection is open.
+ * Requests per second, the p99 of their responses in ms, CPU time for each in µs, and responses other than a redirect.
+ * With new connections the p99 counts from when the connection is open.
  */
 export interface Throughput {
   readonly rate: number;
@@ -35,7 +35,9 @@ export interface Throughput {
   readonly wrong: number;
 }
 
-/** The load on a subject, in rounds of some seconds. `folder`: for the script of wrk. `codes`: a file of short codes. */
+/**
+ * The load on a subject, in rounds of some seconds. `folder`: for the script of wrk. `codes`: a file of short codes.
+ */
 export function scanLoad(folder: string, seconds: number) {
   /** Sends as many requests as possible. `close`: with a new connection for each, which requires wrk. */
   async function maxThroughput(each: subject.Subject, codes: string, close = false): Promise<Throughput> {
@@ -76,8 +78,8 @@ function runWithPriority(program: string, options: readonly string[]): Promise<{
 }
 
 /**
- * Creates codes, in a file for the load and in a route table for a gateway, whose folder is `folder`. `policyOf`: the policy
- * of the code at a position, if it has one.
+ * Creates codes, in a file for the load and in a route table for a gateway, whose folder is `folder`. `policyOf`: the
+ * policy of the code at a position, if it has one.
  */
 export async function fillTable(
   folder: string,

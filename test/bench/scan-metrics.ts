@@ -4,8 +4,8 @@
  *
  *   npm run bench:scan-metrics [-- rounds]      default: 14 rounds of 4 seconds
  *
- * In each round one second of load goes to the worker without, with, with and without metrics, so that what else happens on
- * the machine affects both.
+ * In each round one second of load goes to the worker without, with, with and without metrics, so that what else
+ * happens on the machine affects both.
  */
 import { join } from 'node:path';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';

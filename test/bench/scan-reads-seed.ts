@@ -38,8 +38,8 @@ export interface Tails {
 }
 
 /**
- * Inserts scans of the codes in turn, in the order of time, each of a different visitor. Nine in ten have no referrer. By
- * default tails are long: the more a code is scanned, the more distinct values it has.
+ * Inserts scans of the codes in turn, in the order of time, each of a different visitor. Nine in ten have no referrer.
+ * By default tails are long: the more a code is scanned, the more distinct values it has.
  */
 export async function seedScans(
   pool: Pool,
@@ -66,7 +66,10 @@ export async function seedScans(
   );
 }
 
-/** Fills every counter from the scans, day by day, as in operation. Returns the time that those of weeks and accounts take, in ms. */
+/**
+ * Fills every counter from the scans, day by day, as in operation. Returns the time that those of weeks and accounts
+ * take, in ms.
+ */
 export async function seedCounters(pool: Pool): Promise<number> {
   await noteChanges(pool, false);
   const day = `(scanned_at at time zone 'UTC')::date`;
@@ -90,8 +93,8 @@ export async function seedCounters(pool: Pool): Promise<number> {
 }
 
 /**
- * The counters of an account that reports on its codes read: each is scanned on every one of `days`, the first ones most,
- * and each day of the account has some 700 different values. Values of single codes are not written.
+ * The counters of an account that reports on its codes read: each is scanned on every one of `days`, the first ones
+ * most, and each day of the account has some 700 different values. Values of single codes are not written.
  */
 export async function seedAccountCounters(pool: Pool, { id, codes }: SeededAccount, days: number): Promise<void> {
   await noteChanges(pool, false);

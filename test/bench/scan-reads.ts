@@ -1,12 +1,13 @@
 /**
- * What reads cost when there are many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with as
- * many countries and referrers as so many scans have, and once with only as many as the other code; the page of codes on
- * which each of them is; and, in the core, the report of an account of 10,000 codes over 365 days with its top codes.
+ * What reads cost when there are many scans: analytics of a code with 1,000,000 scans and of one with 1,000, once with
+ * as many countries and referrers as so many scans have, and once with only as many as the other code; the page of
+ * codes on which each of them is; and, in the core, the report of an account of 10,000 codes over 365 days with its top
+ * codes.
  *
  *   node test/bench/scan-reads.ts [scans]      default: 10,000,000 in total
  *
- * Scans of 30 days and all counters are written with SQL; for the large account, only counters. Each read is measured as
- * the core does it, in this process, and over REST, requested from this process.
+ * Scans of 30 days and all counters are written with SQL; for the large account, only counters. Each read is measured
+ * as the core does it, in this process, and over REST, requested from this process.
  */
 import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';

@@ -45,8 +45,8 @@ export function reserveCore(): void {
 export const first = isPermitted('chrt', '-f', '1', 'true') ? ['chrt', '-f', '1'] : [];
 
 /**
- * Starts a gateway with one worker. `startMs`: how long it took to become ready, in ms. `project`: the folder of another
- * version.
+ * Starts a gateway with one worker. `startMs`: how long it took to become ready, in ms. `project`: the folder of
+ * another version.
  */
 export async function startGateway(
   folder: string,

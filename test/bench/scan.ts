@@ -4,11 +4,11 @@
  *   npm run bench:scan [-- codes seconds]      default: 1,000,000 codes and 3 seconds a round
  *
  * Starts everything itself: a Postgres, a Kafka if Java and Maven are installed (else the log is in Postgres), and the
- * gateway with its route table on disk, spool and shipping enabled. The subject has the first CPU core for itself; the load,
- * which has priority, and everything else share the others. Rounds are interleaved, figures are medians. The maximum of
- * requests per second is measured by wrk if that is installed; latencies are measured at half of the subject's own maximum,
- * by `load.ts`. Requests are those of a phone, for codes in random order. With wrk, requests with a new connection each are
- * measured too.
+ * gateway with its route table on disk, spool and shipping enabled. The subject has the first CPU core for itself; the
+ * load, which has priority, and everything else share the others. Rounds are interleaved, figures are medians. The
+ * maximum of requests per second is measured by wrk if that is installed; latencies are measured at half of the
+ * subject's own maximum, by `load.ts`. Requests are those of a phone, for codes in random order. With wrk, requests
+ * with a new connection each are measured too.
  */
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';

@@ -1,12 +1,13 @@
 /**
- * How fast scans that wait in the log are recorded with every counter, compared with COPY of the same rows into the same
- * table.
+ * How fast scans that wait in the log are recorded with every counter, compared with COPY of the same rows into the
+ * same table.
  *
  *   node test/bench/scans.ts [scans]      default: 300,000
  *
- * Starts a Postgres with the settings of a local run, and an Apache Kafka if Java is installed; otherwise the log is in that
- * Postgres. Scans are in time order, of 2,000 codes by Zipf's law; those of the last day have visitors to recognise, the
- * others are late. The time is measured from the recorder's start, including joining its group, until all are recorded.
+ * Starts a Postgres with the settings of a local run, and an Apache Kafka if Java is installed; otherwise the log is in
+ * that Postgres. Scans are in time order, of 2,000 codes by Zipf's law; those of the last day have visitors to
+ * recognise, the others are late. The time is measured from the recorder's start, including joining its group, until
+ * all are recorded.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Sends single creates and scans, one of each at a time, and measures their latencies by the phase in which they began. It
- * runs in its own process, so that the client of a batch does not delay them in a shared event loop.
+ * Sends single creates and scans, one of each at a time, and measures their latencies by the phase in which they began.
+ * It runs in its own process, so that the client of a batch does not delay them in a shared event loop.
  *
  *   fork('test/bench/single-requests.ts', [JSON.stringify({ url, databaseUrl, key, scanUrl })])
  *

@@ -4,9 +4,9 @@
  *
  *   npm run bench:sizes [-- batches seconds]      default: 8 batches of 25,000 codes, 15 seconds of scans
  *
- * Starts Apache Kafka and a Signpost like that of a local run, creates batches over REST, and then answers as many scans
- * as it can in random order: of 1,000 codes, and then of all. Sizes are measured after a `VACUUM`, and each line is the
- * difference to what was there before, so that fixed sizes don't count.
+ * Starts Apache Kafka and a Signpost like that of a local run, creates batches over REST, and then answers as many
+ * scans as it can in random order: of 1,000 codes, and then of all. Sizes are measured after a `VACUUM`, and each line
+ * is the difference to what was there before, so that fixed sizes don't count.
  */
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -3,10 +3,10 @@
  *
  *   npm run bench:targets
  *
- * Starts a Postgres with the settings of a local run, a core for RPCs, one for background work and two gateways, and sends
- * `ChangeTargets` with a row for each of 25,000 codes. Measures the time to the response, in which every target is changed;
- * how long after it both gateways redirect every code to its new target; and, in the same round, a bare `UPDATE … FROM unnest` of the
- * target and version of as many codes of another account on the same Postgres.
+ * Starts a Postgres with the settings of a local run, a core for RPCs, one for background work and two gateways, and
+ * sends `ChangeTargets` with a row for each of 25,000 codes. Measures the time to the response, in which every target
+ * is changed; how long after it both gateways redirect every code to its new target; and, in the same round, a bare
+ * `UPDATE … FROM unnest` of the target and version of as many codes of another account on the same Postgres.
  */
 import { performance } from 'node:perf_hooks';
 import { createClient } from '@connectrpc/connect';

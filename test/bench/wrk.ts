@@ -21,10 +21,10 @@ export interface Redirects {
 }
 
 /**
- * Writes a script for wrk that requests the codes of a file, starting with a random one, and returns its path. Codes are
- * taken in the order of the file, which is random itself: choosing each at random makes wrk slower than what it measures.
- * `close`: each request has its own connection.
- * `expected`: each answer is compared with it, which takes wrk about 1 µs of CPU more; without it only for a status below
+ * Writes a script for wrk that requests the codes of a file, starting with a random one, and returns its path. Codes
+ * are taken in the order of the file, which is random itself: choosing each at random makes wrk slower than what it
+ * measures. `close`: each request has its own connection. `expected`: each answer is compared with it, which takes wrk
+ * about 1 µs of CPU more; without it only for a status below
  * 400. The script prints a `WrkResult` as JSON.
  */
 export async function wrkScript(folder: string, codes: string, close: boolean, expected?: Redirects): Promise<string> {

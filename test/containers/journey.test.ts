@@ -9,8 +9,8 @@ import { compose, composeIn, latestId, seconds, sh } from './shell.ts';
 
 /**
  * The section "In containers" of docs/operating/installing.md, and the command for a container in
- * docs/operating/outages.md, run as they stand there: each step runs blocks of commands of these pages and checks what they
- * promise. `test/containers/run.sh` provides the engine, and a copy of the project to run in.
+ * docs/operating/outages.md, run as they stand there: each step runs blocks of commands of these pages and checks what
+ * they promise. `test/containers/run.sh` provides the engine, and a copy of the project to run in.
  */
 
 const checkout = process.env.CONTAINERS_CHECKOUT ?? '';

@@ -5,7 +5,9 @@ const run = promisify(execFile);
 /** Long enough for a first build of the image beside other tests, in ms. */
 const TIMEOUT_MS = 460_000;
 
-/** Runs commands in the copy of the project, as somebody would in a terminal, and resolves with their standard output. */
+/**
+ * Runs commands in the copy of the project, as somebody would in a terminal, and resolves with their standard output.
+ */
 export async function sh(commands: string): Promise<string> {
   const { COMPOSE_FILE, COMPOSE_PROJECT_NAME, ...env } = process.env;
   const cwd = process.env.CONTAINERS_CHECKOUT ?? '';

@@ -78,8 +78,8 @@ export function sendThrough(client: Through): void {
 let withoutOptions: Promise<Signpost> | undefined;
 
 /**
- * Starts a Signpost for the calling file; `options` may be a function that runs first. All contracts without options of one
- * file, which may import others, share one.
+ * Starts a Signpost for the calling file; `options` may be a function that runs first. All contracts without options of
+ * one file, which may import others, share one.
  */
 export function contract(options?: SignpostOptions | (() => Promise<SignpostOptions>)): Contract {
   let started: Signpost | undefined;

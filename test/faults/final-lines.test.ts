@@ -5,8 +5,8 @@ import { childrenOf, isThere } from './visitors.ts';
 const EVENTUALLY = { interval: 50 };
 const SECRET = 'anna@example.com';
 /**
- * On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. On SIGWINCH it prints such an
- * error to the console, as libraries do, and on SIGURG it causes a warning of Node.js.
+ * On SIGUSR2 a process gets an unhandled rejection whose error contains a value from a row. On SIGWINCH it prints such
+ * an error to the console, as libraries do, and on SIGURG it causes a warning of Node.js.
  */
 const ON_SIGNALS = `data:text/javascript,${encodeURIComponent(
   `const error = Object.assign(new Error('unforeseen'), { detail: '${SECRET}' });

@@ -70,7 +70,8 @@ describe('SIGTERM under load loses nothing: every request is answered, and exact
     const stopped = gateway.kill('SIGTERM');
     await sleep(200);
     for (const [index, { socket }] of sockets.entries()) socket.write(head.slice(1 + index * 3));
-    // With `connection: close` or, on a busy machine, shortly before the worker begins to stop; then it ends the connection.
+    // With `connection: close` or, on a busy machine, shortly before the worker begins to stop; then it ends the
+    // connection.
     const answers = await Promise.all(sockets.map(({ received }) => received));
     for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 302 /);
     await stopped;

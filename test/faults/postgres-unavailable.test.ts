@@ -93,7 +93,10 @@ describe.each([
   });
 });
 
-/** Adds an endpoint to an account, and waits until its first test event has arrived; returns how to wait for another one. */
+/**
+ * Adds an endpoint to an account, and waits until its first test event has arrived; returns how to wait for another
+ * one.
+ */
 async function addEndpoint(account: Account): Promise<() => Promise<void>> {
   const { url, received } = await startReceiver();
   const webhooks = internal(api.signpost, WebhooksService, account.id);
@@ -117,8 +120,8 @@ async function addDomain(account: Account): Promise<void> {
 }
 
 /**
- * Makes all endpoints and domains due, and locks them until the returned function is called: meanwhile they are skipped, and
- * deliverer and checks look for due ones at least every second.
+ * Makes all endpoints and domains due, and locks them until the returned function is called: meanwhile they are
+ * skipped, and deliverer and checks look for due ones at least every second.
  */
 async function lockDue(): Promise<() => Promise<unknown>> {
   const client = new pg.Client({ connectionString: directUrl });

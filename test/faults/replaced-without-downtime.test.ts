@@ -19,9 +19,9 @@ import { startLoad } from '../harness/steady-load.ts';
 import { expectCounted } from './visitors.ts';
 
 /**
- * Every process is replaced while scans and calls arrive, as docs/operating/upgrades.md describes it: two gateways behind
- * Caddy with the policy of deploy/caddy/Caddyfile, one gateway whose port systemd keeps, which this test stands in for, two
- * cores, and a worker.
+ * Every process is replaced while scans and calls arrive, as docs/operating/upgrades.md describes it: two gateways
+ * behind Caddy with the policy of deploy/caddy/Caddyfile, one gateway whose port systemd keeps, which this test stands
+ * in for, two cores, and a worker.
  */
 
 const SCANS_PER_SECOND = 200;

@@ -133,9 +133,9 @@ interface World {
 }
 
 /**
- * Runs the command lines of all `console` blocks of a page, in order, and expects what the page shows; with `UPDATE=1` it
- * rewrites the page. A line like `CODE=qr_…` sets a variable to what was printed last that looks like this. `variables`:
- * those that are set before. `dns`: what the page's command `dns` changes.
+ * Runs the command lines of all `console` blocks of a page, in order, and expects what the page shows; with `UPDATE=1`
+ * it rewrites the page. A line like `CODE=qr_…` sets a variable to what was printed last that looks like this.
+ * `variables`: those that are set before. `dns`: what the page's command `dns` changes.
  */
 export async function runPage(
   path: string,

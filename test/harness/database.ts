@@ -9,8 +9,8 @@ const OBJECT_IN_USE = '55006';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Creates an empty database for the calling file, without tables unless it is `migrated`, which is the default; it is dropped
- * after the file's tests, with its connections.
+ * Creates an empty database for the calling file, without tables unless it is `migrated`, which is the default; it is
+ * dropped after the file's tests, with its connections.
  */
 export async function freshDatabase({ migrated = true } = {}): Promise<{ url: string }> {
   const template = new URL(inject('templateUrl'));
@@ -23,8 +23,8 @@ export async function freshDatabase({ migrated = true } = {}): Promise<{ url: st
 }
 
 /**
- * Postgres waits 5 s for connections to close before it fails. By force it would end those that a pool has just ended and that
- * are about to close, each with an error that nobody listens for any more.
+ * Postgres waits 5 s for connections to close before it fails. By force it would end those that a pool has just ended
+ * and that are about to close, each with an error that nobody listens for any more.
  */
 async function drop(template: URL, name: string): Promise<void> {
   try {

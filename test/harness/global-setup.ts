@@ -9,7 +9,10 @@ declare module 'vitest' {
   interface ProvidedContext extends Services {}
 }
 
-/** Builds the dashboard's pages and starts the services shared by all tests; vitest calls the returned function after the tests. */
+/**
+ * Builds the dashboard's pages and starts the services shared by all tests; vitest calls the returned function after
+ * the tests.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (await isAppOutdated()) execFileSync('npm', ['run', '--silent', 'build:dashboard'], { stdio: 'inherit' });
   const process = fork(join(import.meta.dirname, 'services.ts'), {

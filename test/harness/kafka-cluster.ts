@@ -23,8 +23,8 @@ export interface KafkaCluster extends AsyncDisposable {
 }
 
 /**
- * Starts it on free loopback ports; it dies with this process. `disks`: folders for the data of the brokers, one for each;
- * by default all of them are in a temporary folder.
+ * Starts it on free loopback ports; it dies with this process. `disks`: folders for the data of the brokers, one for
+ * each; by default all of them are in a temporary folder.
  */
 export async function startKafkaCluster(disks: readonly string[] = []): Promise<KafkaCluster> {
   await using starting = new AsyncDisposableStack();

@@ -159,9 +159,9 @@ async function prepareNode(options: BrokerOptions, jvm: string): Promise<Broker>
 }
 
 /**
- * The option that names an archive of the classes of brokers and their tools. With it a broker started with 2 instead of 3.7 s
- * of CPU, its storage was formatted with 0.6 instead of 1. Java writes it when a program ends (JEP 350), so a broker is started
- * and stopped for it, once for each version of the jars; another version of Java ignores it.
+ * The option that names an archive of the classes of brokers and their tools. With it a broker started with 2 instead
+ * of 3.7 s of CPU, its storage was formatted with 0.6 instead of 1. Java writes it when a program ends (JEP 350), so a
+ * broker is started and stopped for it, once for each version of the jars; another version of Java ignores it.
  */
 async function classArchive(): Promise<string> {
   const archive = `${await jars()}.jsa`;

@@ -22,8 +22,8 @@ export interface RunResult {
 }
 
 /**
- * Prints the seed, if there is one, and as the last line `N passed, N failed`, and the skipped tests if there are any. With
- * `TEST_RESULT` it also writes a `RunResult` as JSON to the file of that name.
+ * Prints the seed, if there is one, and as the last line `N passed, N failed`, and the skipped tests if there are any.
+ * With `TEST_RESULT` it also writes a `RunResult` as JSON to the file of that name.
  */
 export default class LastLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {

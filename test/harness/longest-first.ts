@@ -2,8 +2,8 @@ import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Small files that take long. Without results of an earlier run, as in CI, vitest starts the largest files first, so that
- * these would be the last, and run alone while the other workers have nothing left to do.
+ * Small files that take long. Without results of an earlier run, as in CI, vitest starts the largest files first, so
+ * that these would be the last, and run alone while the other workers have nothing left to do.
  */
 const SMALL_BUT_LONG = [
   'test/torture/torture.test.ts',

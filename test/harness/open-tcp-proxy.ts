@@ -11,8 +11,8 @@ export interface TcpProxy {
   /** Keeps all connections and accepts new ones, but forwards nothing. */
   hang(): void;
   /**
-   * Simulates that another machine takes over the server's address: the server's ends of all connections are closed, the
-   * client's ends stay open and receive nothing, and new connections are forwarded.
+   * Simulates that another machine takes over the server's address: the server's ends of all connections are closed,
+   * the client's ends stay open and receive nothing, and new connections are forwarded.
    */
   vanish(): void;
   /**

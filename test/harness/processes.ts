@@ -17,7 +17,10 @@ export interface SignpostOptions {
   readonly gatewayDatabaseUrl?: string;
   /** Default: none, so the log is in Postgres. */
   readonly kafkaBrokers?: string;
-  /** Number of gateways; default 1, and 0 for tests of the core alone. Gateway n calls core n, or the last one, unless `coresCalled` is set. */
+  /**
+   * Number of gateways; default 1, and 0 for tests of the core alone. Gateway n calls core n, or the last one, unless
+   * `coresCalled` is set.
+   */
   readonly gateways?: number;
   /** Number of cores; default 1. */
   readonly cores?: number;

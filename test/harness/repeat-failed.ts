@@ -1,11 +1,11 @@
 /**
- * Runs all tests: `npm run test:ci`. Each of `npm test` and `npm run test:long` that fails is repeated five times with the
- * same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test that
- * fails now and then shows a race, in the test or in what it tests. Other failures, of the containers or outside any test,
- * are not repeated; they are listed there too.
+ * Runs all tests: `npm run test:ci`. Each of `npm test` and `npm run test:long` that fails is repeated five times with
+ * the same seed. It counts as passed only if all five runs pass, and is listed above the last line even then: a test
+ * that fails now and then shows a race, in the test or in what it tests. Other failures, of the containers or outside
+ * any test, are not repeated; they are listed there too.
  *
- * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is timed.
- * Skipped tests are listed then, too: nothing that they need should be missing.
+ * With `CI=true` those of `npm run test:containers` run beside those of `npm test`: both often wait, and no fault is
+ * timed. Skipped tests are listed then, too: nothing that they need should be missing.
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -58,8 +58,8 @@ console.log(`seed: TEST_SEED=${process.env.TEST_SEED}\n${lastLine(count)}`);
 process.exitCode = count.failed === 0 ? 0 : 1;
 
 /**
- * How often each failed test of a configuration passes in five runs, until it fails. A run repeats all of them: it starts the
- * shared services once, and those of several files run at a time.
+ * How often each failed test of a configuration passes in five runs, until it fails. A run repeats all of them: it
+ * starts the shared services once, and those of several files run at a time.
  */
 async function repeat(config: string): Promise<Map<TestId, number>> {
   const tests = failedTests.filter((test) => test.config === config);
@@ -94,7 +94,9 @@ async function vitest(...options: string[]): Promise<RunResult> {
   return resultOf(code, path, `vitest run ${options.join(' ')}`);
 }
 
-/** Runs the journey through the containers, and prints its output once it is over; if it failed, again above the notes. */
+/**
+ * Runs the journey through the containers, and prints its output once it is over; if it failed, again above the notes.
+ */
 async function containers(): Promise<RunResult & { readonly output: string }> {
   const path = join(folder, 'containers.json');
   const run = spawn('bash', ['test/containers/run.sh'], { env: { ...process.env, TEST_RESULT: path } });
@@ -105,7 +107,9 @@ async function containers(): Promise<RunResult & { readonly output: string }> {
   return { ...resultOf(code, path, 'test/containers/run.sh'), output };
 }
 
-/** The result of a run of `command`. One failure stands for a run without a result, or whose exit code alone shows one. */
+/**
+ * The result of a run of `command`. One failure stands for a run without a result, or whose exit code alone shows one.
+ */
 function resultOf(code: number | null, path: string, command: string): RunResult {
   const result = readResult(path);
   if (result !== undefined && (code === 0 || result.failed > 0)) return result;

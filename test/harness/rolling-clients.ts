@@ -61,8 +61,8 @@ function exchange(
 const READINESS_MS = 500;
 
 /**
- * An agent that keeps connections, and opens each new one to a core that was ready when it was last asked, as a Service of
- * Kubernetes does: the client itself knows one address, and repeats nothing.
+ * An agent that keeps connections, and opens each new one to a core that was ready when it was last asked, as a Service
+ * of Kubernetes does: the client itself knows one address, and repeats nothing.
  */
 export function balancedAgent(cores: readonly { readonly url: string }[]): Agent {
   let ready = cores;

@@ -1,4 +1,7 @@
-/** Options of Node (`NODE_OPTIONS`) with which the clock of a process is ahead by some ms, or behind if they are negative. */
+/**
+ * Options of Node (`NODE_OPTIONS`) with which the clock of a process is ahead by some ms, or behind if they are
+ * negative.
+ */
 export function wrongClock(ms: number): string {
   const program = `
     const { Date } = globalThis;

@@ -8,8 +8,8 @@ import { GATEWAY_VARIABLES } from '../../gateway/config.ts';
 import { CORE_VARIABLES } from '../../src/config.ts';
 
 /**
- * The Helm chart, by Helm itself, which is built from its Go module, and by strict decoding into the types of three versions of
- * Kubernetes: `npm run test:helm`.
+ * The Helm chart, by Helm itself, which is built from its Go module, and by strict decoding into the types of three
+ * versions of Kubernetes: `npm run test:helm`.
  */
 
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.19.0';

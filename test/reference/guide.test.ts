@@ -171,7 +171,8 @@ describe('the guide', () => {
       let printed = '';
       for (const stream of [receiver.stdout, receiver.stderr]) stream.on('data', (text) => (printed += text));
       try {
-        // The first test event, and its retry after 5 s, may come before the receiver listens; the next retry takes minutes.
+        // The first test event, and its retry after 5 s, may come before the receiver listens; the next retry takes
+        // minutes.
         await vi.waitFor(() => fetch(url), { timeout: 60_000, interval: 100 });
         await shell(`signpost webhook test --account ${account.id} --id ${/hook_\w+/.exec(added)?.[0]}`, account);
         expect(printed).toContain('webhook.test');

@@ -18,9 +18,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 /**
- * `lost answer`: the service processes the request, but its connection closes without an answer. `cut answer`: it closes
- * in the middle of the body. `unavailable`: a 503 with `Retry-After`. `bad gateway`: a 502 without, and not in JSON.
- * `too fast`: a 429 with `Retry-After`.
+ * `lost answer`: the service processes the request, but its connection closes without an answer. `cut answer`: it
+ * closes in the middle of the body. `unavailable`: a 503 with `Retry-After`. `bad gateway`: a 502 without, and not in
+ * JSON. `too fast`: a 429 with `Retry-After`.
  */
 type Fault = 'lost answer' | 'cut answer' | 'unavailable' | 'bad gateway' | 'too fast';
 

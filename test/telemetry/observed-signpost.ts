@@ -8,7 +8,10 @@ import { ACCEPT, startReceiver } from '../../src/webhooks/receiver.fixture.ts';
 import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
 import { type Family, scrape, sumOf } from '../harness/scrape.ts';
 
-/** A Signpost whose core, gateway and dashboard serve their metrics, and which has done a bit of everything that is measured. */
+/**
+ * A Signpost whose core, gateway and dashboard serve their metrics, and which has done a bit of everything that is
+ * measured.
+ */
 export interface ObservedSignpost {
   readonly signpost: Signpost;
   readonly dashboard: Dashboard;

@@ -147,7 +147,10 @@ export class ApiClient {
     if (result.status !== 200) await sleep(PAUSE_AFTER_FAILURE_MS);
   }
 
-  /** No other client changes the code, so its state is that of the last acknowledged change, or of a later unanswered one. */
+  /**
+   * No other client changes the code, so its state is that of the last acknowledged change, or of a later unanswered
+   * one.
+   */
   async #read(code: TrackedCode): Promise<void> {
     const result = await this.#call(code.account, 'GET', `/qr-codes/${code.id}`);
     if (result.status !== 200) return;

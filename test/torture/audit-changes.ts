@@ -31,8 +31,8 @@ export interface OutboxEvent {
 }
 
 /**
- * Compares every requested change with the REST API, both gateways, the outbox, the events topic and the webhooks. Returns
- * the codes as the API returns them, by id.
+ * Compares every requested change with the REST API, both gateways, the outbox, the events topic and the webhooks.
+ * Returns the codes as the API returns them, by id.
  */
 export async function auditChanges(audit: ChangesAudit): Promise<ReadonlyMap<string, CodeJson>> {
   const { ledger, platform } = audit;

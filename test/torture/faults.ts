@@ -230,8 +230,8 @@ const diskFull: Fault = {
 };
 
 /**
- * The maximum age of scans that a power cut loses, in ms. The documentation says a second; all processes of this platform
- * share a machine, so a carrier may be delayed.
+ * The maximum age of scans that a power cut loses, in ms. The documentation says a second; all processes of this
+ * platform share a machine, so a carrier may be delayed.
  */
 const POWER_CUT_MS = 4_000;
 

@@ -20,7 +20,9 @@ export interface Change {
   readonly number: number;
   readonly kind: 'create' | 'update' | 'delete';
   readonly paused: boolean;
-  /** Refused: it certainly did not happen. Unknown: there was no response, or one that says that the outcome is unknown. */
+  /**
+   * Refused: it certainly did not happen. Unknown: there was no response, or one that says that the outcome is unknown.
+   */
   outcome: 'acknowledged' | 'refused' | 'unknown';
   endedAt: number;
 }

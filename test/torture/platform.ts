@@ -43,15 +43,17 @@ export interface Platform extends AsyncDisposable {
   disturbPostgres(): () => void;
   /** A client for a running core, as the command line uses it. */
   core(account?: string): Promise<CoreClients>;
-  /** Runs a command of the command line and returns its JSON output. `gateway`: the gateway on whose machine it runs. */
+  /**
+   * Runs a command of the command line and returns its JSON output. `gateway`: the gateway on whose machine it runs.
+   */
   operator(args: readonly string[], gateway?: Gateway): Promise<Record<string, unknown>>;
   /** Lines of logs that are not JSON, except the known output of programs that can't start. */
   unstructured(): Promise<string[]>;
 }
 
 /**
- * Starts everything and resolves when it is ready. `powerCuts`: uses disks whose power can be cut; `process.execPath` is
- * then replaced until the platform is disposed of.
+ * Starts everything and resolves when it is ready. `powerCuts`: uses disks whose power can be cut; `process.execPath`
+ * is then replaced until the platform is disposed of.
  */
 export async function startPlatform({ powerCuts }: { powerCuts: boolean }): Promise<Platform> {
   await using starting = new AsyncDisposableStack();

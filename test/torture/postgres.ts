@@ -26,9 +26,14 @@ export interface TorturedPostgres {
   stop(): Promise<void>;
   /** Cuts the power of its machine. Requires a disk of its own. */
   cutPower(): Promise<void>;
-  /** Fills its disk until the returned function is called, which starts it if it has ended. Requires a disk of its own. */
+  /**
+   * Fills its disk until the returned function is called, which starts it if it has ended. Requires a disk of its own.
+   */
   fillDisk(): Promise<() => Promise<void>>;
-  /** Lets its disk refuse everything until the returned function is called, which restarts it. Requires a disk of its own. */
+  /**
+   * Lets its disk refuse everything until the returned function is called, which restarts it. Requires a disk of its
+   * own.
+   */
   breakDisk(): Promise<() => Promise<void>>;
   /** After `kill`, `stop` or `cutPower`; resolves when it answers. */
   start(): Promise<void>;

@@ -18,9 +18,9 @@ const RETRY_MS = 50;
 
 /**
  * A disk that a power cut leaves in the same state as a real one: synced data is there, and of the rest only what the
- * system happened to have written. It is an ext4 file system in a file, shut down by the ioctl that the tests of Linux's
- * file systems use for this (`godown` of xfstests, fs/ext4/ioctl.c): from then on it writes nothing, and the next mount
- * replays its journal. What it had written to its device counts as on disk, even without a flush.
+ * system happened to have written. It is an ext4 file system in a file, shut down by the ioctl that the tests of
+ * Linux's file systems use for this (`godown` of xfstests, fs/ext4/ioctl.c): from then on it writes nothing, and the
+ * next mount replays its journal. What it had written to its device counts as on disk, even without a flush.
  *
  * Needs root, loop devices and ext4; see `whyNoPowerCuts`.
  */
@@ -28,9 +28,9 @@ export class PowerCutDisk {
   /** The mount point, the same after a cut. */
   readonly path: string;
   /**
-   * Runs Node like `process.execPath`, but hides the boot id, which does not change at a simulated power cut. LMDB relies on
-   * pages that the system has not written yet while the boot id is the same. A test sets `process.execPath` to this before
-   * it starts processes that have an LMDB table on any such disk.
+   * Runs Node like `process.execPath`, but hides the boot id, which does not change at a simulated power cut. LMDB
+   * relies on pages that the system has not written yet while the boot id is the same. A test sets `process.execPath`
+   * to this before it starts processes that have an LMDB table on any such disk.
    */
   readonly node: string;
   readonly #folder: string;

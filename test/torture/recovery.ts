@@ -13,9 +13,9 @@ const PAUSE_MS = 500;
 /** Measures how long it takes until everything works again. */
 export interface Recovery {
   /**
-   * Resolves with the time, in ms, until a change through each gateway was acknowledged, took effect at both and arrived as
-   * an event and a webhook, until a scan at each gateway was recorded, and until neither reported being degraded; undefined
-   * if that takes more than three minutes.
+   * Resolves with the time, in ms, until a change through each gateway was acknowledged, took effect at both and
+   * arrived as an event and a webhook, until a scan at each gateway was recorded, and until neither reported being
+   * degraded; undefined if that takes more than three minutes.
    */
   measure(): Promise<number | undefined>;
 }

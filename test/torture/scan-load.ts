@@ -19,9 +19,9 @@ function referrerOf(client: number, turn: number): string {
 }
 
 /**
- * A client that scans one code after the other while `isRunning()`. Every scan has a unique referrer, by which the audit
- * finds it. Clients with even numbers keep their connection, those with odd ones open one for each scan. After a scan
- * without a response, the client switches to the other gateway.
+ * A client that scans one code after the other while `isRunning()`. Every scan has a unique referrer, by which the
+ * audit finds it. Clients with even numbers keep their connection, those with odd ones open one for each scan. After a
+ * scan without a response, the client switches to the other gateway.
  */
 export async function scanClient(
   client: number,

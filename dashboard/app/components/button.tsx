@@ -7,8 +7,8 @@ interface ButtonProps extends Omit<AriaButtonProps, 'children' | 'className' | '
   readonly children: ReactNode;
   readonly icon?: LucideIcon | undefined;
   /**
-   * `primary`: the page's one main action; `quiet`: without a border; `danger`: destroys something; `field`: opens the choice
-   * of a value, which it shows.
+   * `primary`: the page's one main action; `quiet`: without a border; `danger`: destroys something; `field`: opens the
+   * choice of a value, which it shows.
    */
   readonly look?: 'primary' | 'plain' | 'quiet' | 'danger' | 'field' | undefined;
   /** The key that leads to the button, or does what it does. */

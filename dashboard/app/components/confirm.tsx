@@ -14,7 +14,9 @@ interface ConfirmProps {
   readonly children: ReactNode;
   /** What the button says: the verb of the action. */
   readonly action: string;
-  /** Resolves when it is done; then the dialog closes. It stays open with what was typed if this rejects or is false. */
+  /**
+   * Resolves when it is done; then the dialog closes. It stays open with what was typed if this rejects or is false.
+   */
   readonly onConfirm: () => Promise<unknown> | undefined;
   /** For what can't be undone: the name that must be typed. */
   readonly name?: string | undefined;

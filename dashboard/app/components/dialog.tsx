@@ -21,8 +21,8 @@ interface DialogProps {
 }
 
 /**
- * A window over the page. Escape closes it, and so does a click beside it, but not a window in which something was entered;
- * focus returns to where it was, if that still exists.
+ * A window over the page. Escape closes it, and so does a click beside it, but not a window in which something was
+ * entered; focus returns to where it was, if that still exists.
  */
 export function Dialog({ title, isOpen, onClose, children, kind = 'window', isAlert, isKept = false }: DialogProps) {
   const { common } = useFirstMessages();

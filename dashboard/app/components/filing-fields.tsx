@@ -124,7 +124,9 @@ export function tagsProblem(tags: readonly string[]): 'tooManyTags' | 'tooLong' 
   return tags.some((tag) => isLonger(tag, MAX_LABEL_CHARACTERS)) ? 'tooLong' : undefined;
 }
 
-/** The tags of a typed list that are not chosen yet. A comma separates them, except in the name of an `existing` one. */
+/**
+ * The tags of a typed list that are not chosen yet. A comma separates them, except in the name of an `existing` one.
+ */
 export function newTags(typed: string, chosen: readonly string[], existing: readonly string[]): string[] {
   const tags = (isAmong(existing, typed) ? [typed] : typed.split(',')).map((tag) => tag.trim());
   return tags.filter((tag, at) => tag !== '' && !isAmong(chosen, tag) && !isAmong(tags.slice(0, at), tag));

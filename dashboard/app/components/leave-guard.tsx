@@ -15,7 +15,10 @@ export function LeaveGuard({ isChanged }: { readonly isChanged: boolean }) {
   return <ConfirmDiscard isOpen={status === 'blocked'} onClose={() => reset?.()} onDiscard={() => proceed?.()} />;
 }
 
-/** Keeps the page while it shows, or waits for, a key or secret that is shown only once: neither links nor Back leave it. */
+/**
+ * Keeps the page while it shows, or waits for, a key or secret that is shown only once: neither links nor Back leave
+ * it.
+ */
 export function StayGuard({ isNeeded }: { readonly isNeeded: () => boolean }) {
   useBlocker({ shouldBlockFn: isNeeded, enableBeforeUnload: isNeeded });
   return null;

@@ -11,7 +11,10 @@ interface LoadMoreProps {
   };
 }
 
-/** Loads the next page of the list or table before it. With the last page it is gone, and the first new row has the focus. */
+/**
+ * Loads the next page of the list or table before it. With the last page it is gone, and the first new row has the
+ * focus.
+ */
 export function LoadMore({ query: { hasNextPage, isFetchingNextPage, fetchNextPage } }: LoadMoreProps) {
   const { common } = useFirstMessages();
   const element = useRef<HTMLDivElement>(null);

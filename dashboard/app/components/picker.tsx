@@ -59,8 +59,8 @@ export function Picker({ children, ...list }: PickerProps) {
 }
 
 /**
- * The open list. A component of its own, so that a closed picker does not search 10,000 names with each rendering of the
- * page.
+ * The open list. A component of its own, so that a closed picker does not search 10,000 names with each rendering of
+ * the page.
  */
 function PickerList(props: Omit<PickerProps, 'children'> & { readonly onClose: () => void }) {
   const { label, options, value, onChange, isMultiple, onCreate, mayBeName, note, onClose } = props;

@@ -16,7 +16,8 @@ interface SaveFailedProps {
 }
 
 /**
- * Why a form about a code could not be saved. If the code has been deleted meanwhile, it can be restored here, or elsewhere.
+ * Why a form about a code could not be saved. If the code has been deleted meanwhile, it can be restored here, or
+ * elsewhere.
  */
 export function SaveFailed({ code, error, onRestored }: SaveFailedProps) {
   const { codes } = useMessages();

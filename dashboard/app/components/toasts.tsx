@@ -7,8 +7,8 @@ import { catchFocus } from './focus.ts';
 import styles from './toasts.module.css';
 
 /**
- * How long a message is shown, in ms: one that reports a failure longer, and one that can be acted on as long as it takes
- * to hear of it and to reach its button (WCAG 2.2, 2.2.1).
+ * How long a message is shown, in ms: one that reports a failure longer, and one that can be acted on as long as it
+ * takes to hear of it and to reach its button (WCAG 2.2, 2.2.1).
  */
 const SHOWN_MS = 5_000;
 const SHOWN_FAILED_MS = 12_000;

@@ -17,8 +17,8 @@ import { showToast } from './toasts.ts';
 import { transport } from './transport.ts';
 
 /**
- * What is done with one code. Each tells what it did, or why not, and offers to take it back: that puts back what the change
- * replaced, unless another person has changed it since. Each resolves to whether it was done.
+ * What is done with one code. Each tells what it did, or why not, and offers to take it back: that puts back what the
+ * change replaced, unless another person has changed it since. Each resolves to whether it was done.
  */
 export interface CodeActions {
   setPaused(code: Code, paused: boolean): Promise<boolean>;
@@ -52,8 +52,8 @@ export function useCodeActions(): CodeActions {
   const { codes } = useMessages();
   const errorText = useErrorText();
   /**
-   * Makes a change; it is undefined if another person has changed the same, so that nothing was changed. `done` says what it
-   * did. `retry`: makes an undo once more; what else failed is still on the page.
+   * Makes a change; it is undefined if another person has changed the same, so that nothing was changed. `done` says
+   * what it did. `retry`: makes an undo once more; what else failed is still on the page.
    */
   const run = async (
     call: () => Promise<Change | undefined>,
@@ -162,7 +162,9 @@ function valuesOf({ paused, name, folder }: Code): Values {
   return { paused, name: name ?? '', folder: folder?.id ?? '' };
 }
 
-/** Makes a change that is shown at once, before the core has made it; if it is not made, the code is shown as it was. */
+/**
+ * Makes a change that is shown at once, before the core has made it; if it is not made, the code is shown as it was.
+ */
 async function atOnce(code: Code, changes: Partial<Code>, change: () => Promise<boolean>): Promise<boolean> {
   // What is being read may be older than the change.
   if (queryClient.getQueryData(keyOf(code))) await queryClient.cancelQueries({ queryKey: keyOf(code) });

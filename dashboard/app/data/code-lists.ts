@@ -74,8 +74,8 @@ function pageQuery(filter: CodesFilter, page: number) {
 }
 
 /**
- * Reads the codes of a page, as they are shown or have just been. Not by `pageQuery`, whose call would be aborted once the
- * page's rows are out of sight.
+ * Reads the codes of a page, as they are shown or have just been. Not by `pageQuery`, whose call would be aborted once
+ * the page's rows are out of sight.
  */
 export async function readPage(filter: CodesFilter, page: number): Promise<readonly Code[]> {
   const query = queryClient.getQueryCache().find<ListCodesResponse>({ queryKey: pageQuery(filter, page).queryKey });

@@ -21,8 +21,8 @@ export const STALE_MS = 10_000;
 /** Keeps what has been loaded. */
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // Calls are made and fail also while the browser says that it is offline. Otherwise pages would only say that they load,
-    // and a change would be made at the next connection, although its dialog may have been cancelled long before.
+    // Calls are made and fail also while the browser says that it is offline. Otherwise pages would only say that they
+    // load, and a change would be made at the next connection, although its dialog may have been cancelled long before.
     mutations: { networkMode: 'always' },
     queries: {
       networkMode: 'always',
@@ -37,7 +37,8 @@ export const queryClient = new QueryClient({
 
 /** Whether a call failed because a part of Signpost could not be reached, so that it may succeed soon. */
 export function isTemporary(error: unknown): boolean {
-  // The transport wraps the TypeError that `fetch` throws when there is no answer. A bare one is a mistake in the pages.
+  // The transport wraps the TypeError that `fetch` throws when there is no answer. A bare one is a mistake in the
+  // pages.
   return error instanceof ConnectError && (error.code === Code.Unavailable || error.cause instanceof TypeError);
 }
 
@@ -67,9 +68,9 @@ export async function refreshServices(...services: readonly DescService[]): Prom
 const REASONS_OF_SESSIONS: readonly string[] = ['NOT_A_MEMBER', 'NOT_FOUND', 'ROLE_REQUIRED'];
 
 /**
- * Shows the sign-in page if a call failed because the session has ended, that or another account if this one was closed or
- * the person has been removed from it, and what their role allows if that has changed. The transport does it for all calls
- * but streams, which fail while they are read.
+ * Shows the sign-in page if a call failed because the session has ended, that or another account if this one was closed
+ * or the person has been removed from it, and what their role allows if that has changed. The transport does it for all
+ * calls but streams, which fail while they are read.
  */
 export function checkSession(error: unknown): void {
   const reason = reasonOf(error) ?? '';

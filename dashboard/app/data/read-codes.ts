@@ -11,7 +11,10 @@ const CONCURRENCY = 6;
 
 const client = createClient(CodesService, transport);
 
-/** Reads codes as they are now, by id, for an undo that must not replace what has been changed since. Deleted ones are left out. */
+/**
+ * Reads codes as they are now, by id, for an undo that must not replace what has been changed since. Deleted ones are
+ * left out.
+ */
 export async function readCodes(ids: readonly string[]): Promise<ReadonlyMap<string, Code>> {
   const found = new Map<string, Code>();
   let next = 0;

@@ -65,7 +65,9 @@ export function useMay(role: RoleName): boolean {
   return ROLES.indexOf(useSession().member.role) >= ROLES.indexOf(role);
 }
 
-/** The same for a form, which is kept with what was entered when the role is lowered: the core says so when it is sent. */
+/**
+ * The same for a form, which is kept with what was entered when the role is lowered: the core says so when it is sent.
+ */
 export function useMayEnter(role: RoleName): boolean {
   const may = useMay(role);
   const [mightAtFirst] = useState(may);
@@ -84,14 +86,16 @@ export function shownSession(): Session | undefined {
   return shown;
 }
 
-/** How long leaving a page may take, in ms. After that the person has chosen to stay, when asked about what was entered. */
+/**
+ * How long leaving a page may take, in ms. After that the person has chosen to stay, when asked about what was entered.
+ */
 const LEAVE_MS = 5_000;
 
 let opening: Promise<void> | undefined;
 
 /**
- * Loads everything anew: what the pages have loaded is of another account or person. Resolves if the person has chosen to
- * stay.
+ * Loads everything anew: what the pages have loaded is of another account or person. Resolves if the person has chosen
+ * to stay.
  */
 export function openAnew(): Promise<void> {
   // Several calls may find out at the same time.

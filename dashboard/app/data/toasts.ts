@@ -10,7 +10,9 @@ export interface Toast {
   readonly retry?: (() => void) | undefined;
 }
 
-/** Beyond this, the oldest messages give way to new ones, but none that can be acted on or that says what is being done. */
+/**
+ * Beyond this, the oldest messages give way to new ones, but none that can be acted on or that says what is being done.
+ */
 const MAX_SHOWN = 3;
 
 /** Beyond this, the oldest messages that can be acted on give way to new ones of them. */
@@ -28,7 +30,9 @@ export function showToast(
   add({ kind: 'done', ...options, text });
 }
 
-/** Says what is being done until the returned function is called. Meanwhile the browser asks before the page is closed. */
+/**
+ * Says what is being done until the returned function is called. Meanwhile the browser asks before the page is closed.
+ */
 export function showPending(text: string): () => void {
   const id = add({ kind: 'pending', text });
   return () => removeToast(id);

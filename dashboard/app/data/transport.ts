@@ -5,10 +5,10 @@ import { checkSession } from './queries.ts';
 import { openAnew, shownSession } from './session.ts';
 
 /**
- * Names the account and the member that the page shows. If another tab has opened another account since, or another person
- * has signed in, the server rejects the call, and the page is loaded anew; until then the call stays open, so that nothing
- * repeats it. If the person stays on the page, it fails. Not an interceptor, which would find what marks such an answer in
- * one place for streams and in another one for other calls.
+ * Names the account and the member that the page shows. If another tab has opened another account since, or another
+ * person has signed in, the server rejects the call, and the page is loaded anew; until then the call stays open, so
+ * that nothing repeats it. If the person stays on the page, it fails. Not an interceptor, which would find what marks
+ * such an answer in one place for streams and in another one for other calls.
  */
 async function fetchForShownSession(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);

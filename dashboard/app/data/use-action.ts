@@ -29,8 +29,8 @@ export interface Action<Input, Output> {
 }
 
 /**
- * `errors`: where a failure is shown, `toast` or by the caller, from `error`. `unknown`: what is said if the change may have
- * been made although its call failed, for one that must not be made twice or whose answer is needed.
+ * `errors`: where a failure is shown, `toast` or by the caller, from `error`. `unknown`: what is said if the change may
+ * have been made although its call failed, for one that must not be made twice or whose answer is needed.
  */
 export function useAction<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,

@@ -31,8 +31,8 @@ export function servePageFiles(app: FastifyInstance): void {
 }
 
 /**
- * Sends a page in the reader's language. `signIn`: where its link to sign in again leads. `token`: if given, the page has a
- * form that redeems this sign-in token. Its script replaces it with the one in the address's fragment.
+ * Sends a page in the reader's language. `signIn`: where its link to sign in again leads. `token`: if given, the page
+ * has a form that redeems this sign-in token. Its script replaces it with the one in the address's fragment.
  */
 export function sendPage(
   request: FastifyRequest,
@@ -42,8 +42,8 @@ export function sendPage(
 ): FastifyReply {
   const { language, title, text, action } = textsFor(kind, request.headers['accept-language']);
   const again = action === undefined ? '' : `<p><a href="${escaped(signIn)}">${action}</a></p>`;
-  // Without the query the answer would have the address of links, and a new link opened in its tab would differ only in the
-  // fragment and load nothing.
+  // Without the query the answer would have the address of links, and a new link opened in its tab would differ only in
+  // the fragment and load nothing.
   const form = `<form method="post" action="/sign-in/link?redeem"><input type="hidden" name="token" value="${escaped(token ?? '')}"><button>${action}</button></form>
 <script src="/sign-in/sign-in-link.js"></script>`;
   const page = `<!doctype html>

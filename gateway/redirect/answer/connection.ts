@@ -118,8 +118,8 @@ export class Connection implements Reply, ScanRequest {
 
   #send(head: string, body?: Buffer): void {
     this.#isBusy = false;
-    // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly to
-    // collect.
+    // An idle connection that kept its last request alive would have it promoted to the old generation, which is costly
+    // to collect.
     this.headers = NO_HEADERS;
     this.shortCode = undefined;
     this.query = '';
@@ -139,7 +139,10 @@ export class Connection implements Reply, ScanRequest {
     else if (socket.isPaused()) socket.resume();
   }
 
-  /** Stops reading from a client that does not read its responses. So a connection has nothing unread when it is handed over. */
+  /**
+   * Stops reading from a client that does not read its responses. So a connection has nothing unread when it is handed
+   * over.
+   */
   #waitUntilSent(unwatch: () => void): void {
     this.#isBusy = true;
     // Unlike 'drain', this also reports the end of less than the stream's high-water mark.

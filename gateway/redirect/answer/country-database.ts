@@ -12,8 +12,8 @@ export interface CountryDatabase {
 }
 
 /**
- * Reads a country database, by default the bundled one, and reloads it when the file was changed or replaced. A file that
- * cannot be read is logged once, and the last usable database stays in use: initially the bundled one.
+ * Reads a country database, by default the bundled one, and reloads it when the file was changed or replaced. A file
+ * that cannot be read is logged once, and the last usable database stays in use: initially the bundled one.
  */
 export async function openCountryDatabase(
   file: string | undefined,

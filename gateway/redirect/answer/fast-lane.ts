@@ -65,7 +65,8 @@ export function openFastLane(
 
   server.removeAllListeners('connection');
   server.on('connection', (socket) => {
-    // Never removed: after a hand-over the socket may briefly have no other listener, and an error would end the process.
+    // Never removed: after a hand-over the socket may briefly have no other listener, and an error would end the
+    // process.
     socket.on('error', () => undefined);
     connections.set(socket, new Connection(lane, socket));
   });

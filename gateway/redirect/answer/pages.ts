@@ -22,7 +22,9 @@ const ICONS: Readonly<Record<PageKind, string>> = {
 
 const pages = new Map<string, Page>();
 
-/** The number of rendered landing pages that are kept, and the memory that they take: 290 kB for one of quotation marks. */
+/**
+ * The number of rendered landing pages that are kept, and the memory that they take: 290 kB for one of quotation marks.
+ */
 const MAX_LANDING_PAGES = 500;
 const MAX_LANDING_PAGE_BYTES = 16 * 1024 * 1024;
 

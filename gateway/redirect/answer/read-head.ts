@@ -61,11 +61,11 @@ interface RecognizedHeader {
 }
 
 /**
- * Returns a parser for the head of a scan at the start of a buffer, several times faster than a parser that has to accept
- * all of HTTP. It accepts requests in the one form that browsers and proxies send, and returns undefined for all others,
- * which are left to Node's parser: a method other than GET and HEAD, a path other than `/r/{short code}`, a body, a byte
- * that is not ASCII, a folded line, a repeated header, an invalid host, an incomplete head. Accepted heads are parsed
- * exactly as Node parses them; a test compares the two.
+ * Returns a parser for the head of a scan at the start of a buffer, several times faster than a parser that has to
+ * accept all of HTTP. It accepts requests in the one form that browsers and proxies send, and returns undefined for all
+ * others, which are left to Node's parser: a method other than GET and HEAD, a path other than `/r/{short code}`, a
+ * body, a byte that is not ASCII, a folded line, a repeated header, an invalid host, an incomplete head. Accepted heads
+ * are parsed exactly as Node parses them; a test compares the two.
  *
  * `extraHeader`: the name of a further header to read.
  */

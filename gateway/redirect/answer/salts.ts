@@ -14,7 +14,8 @@ export interface Salts {
 
 /**
  * How often the salts are read, in ms: normally, and while today's is missing. Cores create each salt a day ahead, so
- * gateways have it before midnight. After a crash of Postgres cores create new ones, which all gateways use within a minute.
+ * gateways have it before midnight. After a crash of Postgres cores create new ones, which all gateways use within a
+ * minute.
  */
 const REFRESH_MS = 60_000;
 const RETRY_MS = 1_000;
@@ -26,9 +27,9 @@ const READ_SALTS = {
 };
 
 /**
- * Reads the salts in the background. While it has none from Postgres for the current day, the process uses a random salt
- * of its own: a visitor whom another process has seen that day, or this one under another salt, is counted again. So
- * visitor counts can be too high, but never too low.
+ * Reads the salts in the background. While it has none from Postgres for the current day, the process uses a random
+ * salt of its own: a visitor whom another process has seen that day, or this one under another salt, is counted again.
+ * So visitor counts can be too high, but never too low.
  */
 export function openSalts(databaseUrl: string, logger: Logger): Salts {
   const pool = readOnlyPool(databaseUrl, 1, logger);

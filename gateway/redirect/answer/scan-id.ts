@@ -7,7 +7,9 @@ const RANDOM_BYTES = 10;
 const random = Buffer.allocUnsafeSlow(IDS_PER_FILL * RANDOM_BYTES);
 let used = random.length;
 
-/** Writes a new UUIDv7 (RFC 9562 §5.7) with the time `now` (ms since 1970) into 16 bytes of `bytes`, starting at `at`. */
+/**
+ * Writes a new UUIDv7 (RFC 9562 §5.7) with the time `now` (ms since 1970) into 16 bytes of `bytes`, starting at `at`.
+ */
 export function writeScanId(bytes: Uint8Array, at: number, now: number): void {
   if (used === random.length) {
     randomFillSync(random);

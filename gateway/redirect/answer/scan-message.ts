@@ -23,7 +23,10 @@ import { STAMP_BYTES, type Stamp } from '../spool/scan-stamp.ts';
 import { writeScanId } from './scan-id.ts';
 import { truncated, type Visit } from './visit.ts';
 
-/** Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 6 + 96 + 16 bytes, plus tags and lengths. */
+/**
+ * Fits the longest message: 16 + 2 · 31 + 12 + 255 · 3 + 1,024 + 64 + 8 + 2 + 253 + 6 + 96 + 16 bytes, plus tags and
+ * lengths.
+ */
 const bytes = Buffer.allocUnsafeSlow(4_096);
 
 /**

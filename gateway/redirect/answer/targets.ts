@@ -33,8 +33,8 @@ export type DecideTarget = (route: FoundRoute, policy: Buffer, visit: Visit, que
 
 export function targetDecider(logger: Logger): DecideTarget {
   /**
-   * Keyed by the hash of the code's id; of two codes with one hash, the one scanned last is kept. With ids as keys a look-up takes
-   * longer, as V8 looks for the key among all strings of the process.
+   * Keyed by the hash of the code's id; of two codes with one hash, the one scanned last is kept. With ids as keys a
+   * look-up takes longer, as V8 looks for the key among all strings of the process.
    */
   const compiled = new BoundedMap<number, Compiled>(MAX_COMPILED, MAX_COMPILED_BYTES);
 
@@ -64,7 +64,9 @@ export function targetDecider(logger: Logger): DecideTarget {
   };
 }
 
-/** A class, because an object with five closures for each scan takes longer to create than most policies to evaluate. */
+/**
+ * A class, because an object with five closures for each scan takes longer to create than most policies to evaluate.
+ */
 class RequestVisitor implements Visitor {
   readonly at: number;
   readonly query: string;

@@ -1,12 +1,13 @@
 /**
- * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2 ms of
- * processor time and some ms of the event loop, whether it has one route or twenty.
+ * The time from one commit of a process to its next, in ms, while several changes are in progress: a commit takes 0.2
+ * ms of processor time and some ms of the event loop, whether it has one route or twenty.
  */
 const COMMIT_MS = 5;
 
 /**
- * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with them.
- * Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may wait.
+ * Returns a function that collects items for `work`, which takes them once it can, and resolves when it is done with
+ * them. Work starts at the end of the event loop iteration, or `COMMIT_MS` after it last took items if all items may
+ * wait.
  */
 export function coalesced<Item>(
   work: (take: () => Item[]) => Promise<void>,

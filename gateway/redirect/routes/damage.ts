@@ -20,8 +20,8 @@ export const CRASH_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set([
 const TIMEOUT_MS = 120_000;
 
 /**
- * Whether the route table in a folder is damaged; a missing one is not. Rejects if it can't be checked, which says nothing
- * about the table.
+ * Whether the route table in a folder is damaged; a missing one is not. Rejects if it can't be checked, which says
+ * nothing about the table.
  */
 export async function tableIsDamaged(folder: string): Promise<boolean> {
   if (!existsSync(join(folder, 'data.mdb'))) return false;

@@ -27,7 +27,10 @@ export interface FollowerStatus {
 
 const RETRY_MS = 1_000;
 
-/** The minimum interval of log lines about the same failure, in ms: while the disk is full, each partition fails every second. */
+/**
+ * The minimum interval of log lines about the same failure, in ms: while the disk is full, each partition fails every
+ * second.
+ */
 const LOG_MS = 60_000;
 
 /** Progress is logged after this many records, while an empty table is rebuilt. */

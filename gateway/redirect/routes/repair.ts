@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 import { tableIsDamaged } from './damage.ts';
 
 /**
- * Deletes the route table if it is damaged, so that the carrier rebuilds it from its topic. Returns a function that waits
- * for a repair that is under way, and after a crash repairs the table again; it rejects if that repair fails, and not if
- * another one does. `killUsers`: kills the processes that have opened the table.
+ * Deletes the route table if it is damaged, so that the carrier rebuilds it from its topic. Returns a function that
+ * waits for a repair that is under way, and after a crash repairs the table again; it rejects if that repair fails, and
+ * not if another one does. `killUsers`: kills the processes that have opened the table.
  */
 export async function repairRouteTable(options: {
   table: string;

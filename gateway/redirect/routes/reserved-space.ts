@@ -4,9 +4,10 @@ import { closeSync, fstatSync, openSync, writeSync } from 'node:fs';
 const EXTENSION = 1024 * 1024;
 
 /**
- * Space at the end of LMDB's data file that the file system has already allocated. LMDB must never meet a full disk: after a
- * write that fails, version 3.5.6 of the package formats its error message into 100 bytes, which are too few, and so
- * overwrites the heap (`mdb_page_flush` in mdb.c). The process then ended at some later time, by SIGABRT or SIGSEGV.
+ * Space at the end of LMDB's data file that the file system has already allocated. LMDB must never meet a full disk:
+ * after a write that fails, version 3.5.6 of the package formats its error message into 100 bytes, which are too few,
+ * and so overwrites the heap (`mdb_page_flush` in mdb.c). The process then ended at some later time, by SIGABRT or
+ * SIGSEGV.
  */
 export class ReservedSpace {
   readonly #descriptor: number;

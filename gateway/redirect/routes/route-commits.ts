@@ -26,8 +26,8 @@ const FREE_LIST_ERRORS: ReadonlySet<unknown> = new Set([-30_798, -30_781]);
 const MAX_ATTEMPTS = 10;
 
 /**
- * The most that a transaction adds to the file, in bytes: for each route, copies of the pages from the root to its leaf and
- * one that a split adds, and for all of them the lists of pages that become free.
+ * The most that a transaction adds to the file, in bytes: for each route, copies of the pages from the root to its leaf
+ * and one that a split adds, and for all of them the lists of pages that become free.
  */
 const BYTES_PER_ROUTE = 6 * 4_096;
 const BYTES_PER_COMMIT = 256 * 1_024;

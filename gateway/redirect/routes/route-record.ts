@@ -39,11 +39,11 @@ export interface FoundRoute {
 }
 
 /**
- * The layout of a code in the route table, kept short (the table's pages are the worker's memory) and read without a parser:
- * version (8 bytes), answer (1), code id (16), account id (16), length of the hostname (1), length of the target (2),
- * hostname, target, and then either the landing page as protobuf or, for an answer by redirect, the version of the target
- * (4 bytes, absent if it has never been changed) and the policy as protobuf. Gateways that know no policies ignore what
- * follows the target of a redirect.
+ * The layout of a code in the route table, kept short (the table's pages are the worker's memory) and read without a
+ * parser: version (8 bytes), answer (1), code id (16), account id (16), length of the hostname (1), length of the
+ * target (2), hostname, target, and then either the landing page as protobuf or, for an answer by redirect, the version
+ * of the target (4 bytes, absent if it has never been changed) and the policy as protobuf. Gateways that know no
+ * policies ignore what follows the target of a redirect.
  */
 const VERSION_AT = 0;
 const ANSWER_AT = 8;
@@ -83,7 +83,10 @@ export function versionIn(record: Buffer): bigint {
   return record.readBigUInt64BE(VERSION_AT);
 }
 
-/** Deserializes the first `length` bytes of `record` and copies what it returns. Throws a RangeError if they are too short. */
+/**
+ * Deserializes the first `length` bytes of `record` and copies what it returns. Throws a RangeError if they are too
+ * short.
+ */
 export function readCode(record: Buffer, length: number): FoundRoute {
   const targetAt = TEXTS_AT + (record[LENGTHS_AT] ?? 0);
   const restAt = targetAt + record.readUInt16BE(LENGTHS_AT + 1);

@@ -22,35 +22,43 @@ import { openWriterLock } from './writer-lock.ts';
 
 /**
  * The routes of all codes, on the gateway's own disk: it makes scans independent of everything else. The higher version
- * wins, so a late message never undoes a newer change. Any number of processes may open it; LMDB lets one write at a time.
+ * wins, so a late message never undoes a newer change. Any number of processes may open it; LMDB lets one write at a
+ * time.
  */
 export interface RouteTable {
   /** The route of a short code, as any process last wrote it; undefined if the table does not contain it. */
   code(shortCode: string): FoundRoute | undefined;
-  /** The custom domain of this name, also after it was removed (`removed`). `hostname`: in lower case, without a port. */
+  /**
+   * The custom domain of this name, also after it was removed (`removed`). `hostname`: in lower case, without a port.
+   */
   customDomain(hostname: string): HostRoute | undefined;
   /**
-   * Writes a route. Once this resolves the route is visible to scans and survives a kill and a power cut. A failed write is
-   * only logged; if the table has an older version, this process serves the new one from memory. `mayWait`: until 5 ms after
-   * the previous commit, to share one with other changes that are in progress; a change that may not wait is committed at
-   * once, with all that are waiting.
+   * Writes a route. Once this resolves the route is visible to scans and survives a kill and a power cut. A failed
+   * write is only logged; if the table has an older version, this process serves the new one from memory. `mayWait`:
+   * until 5 ms after the previous commit, to share one with other changes that are in progress; a change that may not
+   * wait is committed at once, with all that are waiting.
    */
   apply(route: Route, mayWait?: boolean): Promise<void>;
   /** Serves a code from memory until the table has this version or a newer one; `record`: see `codeRecord`. */
   serveUnwritten(shortCode: string, record: Buffer): void;
   /**
-   * Writes routes of the topic, in one commit with those of other partitions, and the position reached in one transaction
-   * with the last of them, or within `POSITIONS_MS` if the table has all of them already. Rejects if the disk can't be
-   * written.
+   * Writes routes of the topic, in one commit with those of other partitions, and the position reached in one
+   * transaction with the last of them, or within `POSITIONS_MS` if the table has all of them already. Rejects if the
+   * disk can't be written.
    */
   advance(routes: readonly Route[], reached: Reached): Promise<void>;
   /** The next offset of each partition of the topic, for the process that advances. */
   positions(): Positions;
   /** The topic that those positions belong to: see `Log.identity`; undefined if none was recorded. */
   topic(): string | undefined;
-  /** Switches to another topic of the same name, of which nothing has been read. Existing routes stay: versions decide. */
+  /**
+   * Switches to another topic of the same name, of which nothing has been read. Existing routes stay: versions decide.
+   */
   beginTopic(identity: string): Promise<void>;
-  /** Whether it has ever contained the whole topic. Until then it may lack custom domains, whose hosts would serve every code. */
+  /**
+   * Whether it has ever contained the whole topic. Until then it may lack custom domains, whose hosts would serve every
+   * code.
+   */
   isComplete(): boolean;
   /** Notes that it contains the whole topic. */
   markComplete(): Promise<void>;
@@ -70,8 +78,8 @@ export interface Reached {
 const ROUTES_PER_COMMIT = 200;
 
 /**
- * After this time, in ms, positions are written that were reached without new routes. A carrier that is killed reads that
- * much of the topic again.
+ * After this time, in ms, positions are written that were reached without new routes. A carrier that is killed reads
+ * that much of the topic again.
  */
 const POSITIONS_MS = 1_000;
 
@@ -82,8 +90,8 @@ const LOG_MS = 60_000;
 const MAX_KEY_LENGTH = 255;
 
 /**
- * Opens the table in `folder`, which is created if it is missing. `onUnwritten` is called with each code that `apply` could not
- * write although the table has an older version: other processes should serve it from memory too.
+ * Opens the table in `folder`, which is created if it is missing. `onUnwritten` is called with each code that `apply`
+ * could not write although the table has an older version: other processes should serve it from memory too.
  */
 export function openRouteTable(
   folder: string,

@@ -12,7 +12,8 @@ import { readOnlyPool } from '../read-only-pool.ts';
 export interface UnknownCodes {
   /**
    * The route; undefined if no code has this short code. Rejects with `TooManyUnknown` if this client address has
-   * requested too many codes that do not exist, and with another error while Postgres is unavailable or the queue is full.
+   * requested too many codes that do not exist, and with another error while Postgres is unavailable or the queue is
+   * full.
    */
   find(shortCode: string, address: string): Promise<Route | undefined>;
   close(): Promise<void>;
@@ -35,9 +36,9 @@ const CONNECTIONS = 2;
 
 /**
  * Codes that one statement looks up, and codes that may wait for the next one. Look-ups that arrive during a statement
- * share the next one, so that made-up codes hardly delay a new code: among 100,000 codes, looking up 500 took 1.6 ms and one
- * took 0.5 ms. The answer to 50 has 3 MB if each has a policy of 60,000 bytes. One to 500 needed 240 Mbit/s to arrive within
- * the timeout, and decoding it took 100 ms.
+ * share the next one, so that made-up codes hardly delay a new code: among 100,000 codes, looking up 500 took 1.6 ms
+ * and one took 0.5 ms. The answer to 50 has 3 MB if each has a policy of 60,000 bytes. One to 500 needed 240 Mbit/s to
+ * arrive within the timeout, and decoding it took 100 ms.
  */
 const CODES_PER_STATEMENT = 50;
 const MAX_WAITING = 1_000;

@@ -9,8 +9,8 @@ const MAX_UNWRITTEN_BYTES = 32 * 1024 * 1024;
 /** The codes that could not be written to the route table, which are served from memory. */
 export interface UnwrittenRoutes {
   /**
-   * Keeps a code that the table has in an older version. One that it lacks altogether is looked up in Postgres, which also has
-   * what is changed elsewhere.
+   * Keeps a code that the table has in an older version. One that it lacks altogether is looked up in Postgres, which
+   * also has what is changed elsewhere.
    */
   keep(route: Route): void;
   /** Serves a code until the table has this version or a newer one; `record`: see `codeRecord`. */

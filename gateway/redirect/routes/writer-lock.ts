@@ -6,8 +6,8 @@ import { type FileLock, openFileLock } from '../../../common/runtime/file-lock.t
 /**
  * Lets one process at a time write to the route table, and those first that apply a change before its response is sent.
  *
- * LMDB's own lock makes a writer wait with its whole event loop: a process that is suspended in the middle of a transaction,
- * for up to 15 s until it is killed, then kept every worker with a route to write from answering scans.
+ * LMDB's own lock makes a writer wait with its whole event loop: a process that is suspended in the middle of a
+ * transaction, for up to 15 s until it is killed, then kept every worker with a route to write from answering scans.
  */
 export interface WriterLock {
   /** Runs a transaction once no other process is in one. `isUrgent`: before those that are not. */

@@ -32,11 +32,11 @@ export interface Frames {
 }
 
 /**
- * Reads the frames of a part of a segment. `next` says what follows it: `more` of the segment; `nothing`, at its end; or
- * `open`, if the segment is still being written, and then reading stops at the first frame that is not complete.
+ * Reads the frames of a part of a segment. `next` says what follows it: `more` of the segment; `nothing`, at its end;
+ * or `open`, if the segment is still being written, and then reading stops at the first frame that is not complete.
  *
- * After damage of any kind it searches, byte by byte, for the next frame with a correct checksum, so that one bad sector
- * costs only the scans on it.
+ * After damage of any kind it searches, byte by byte, for the next frame with a correct checksum, so that one bad
+ * sector costs only the scans on it.
  */
 export function readFrames(bytes: Buffer, next: 'more' | 'nothing' | 'open'): Frames {
   const payloads: Uint8Array[] = [];

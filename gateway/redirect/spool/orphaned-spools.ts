@@ -13,7 +13,9 @@ export interface OrphanedSpools {
   removeShipped(): void;
 }
 
-/** Seals orphaned spools in `folder`, so that the carrier can remove their segments, and removes those that are empty. */
+/**
+ * Seals orphaned spools in `folder`, so that the carrier can remove their segments, and removes those that are empty.
+ */
 export function openOrphanedSpools(folder: string, logger: Logger): OrphanedSpools {
   /** Orphaned spools, and whether each is sealed. */
   const orphans = new Map<string, boolean>();

@@ -14,7 +14,10 @@ export interface SpoolReader {
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
   depth(): number;
-  /** How long the oldest bytes that were not acknowledged have waited, at most, in ms; undefined if there are none. Too short for those written before this process started, if the clock was set back before. */
+  /**
+   * How long the oldest bytes that were not acknowledged have waited, at most, in ms; undefined if there are none. Too
+   * short for those written before this process started, if the clock was set back before.
+   */
   waitingMs(): number | undefined;
 }
 

@@ -30,7 +30,10 @@ function scan(referrer: string, scannedAt = NOW): Buffer {
   return frame(toBinary(ScanSchema, create(ScanSchema, { id, codeId: 'qr_a', referrer })));
 }
 
-/** Publishes everything since an hour ago; returns the referrers. `onPublish`: called before each call of the log returns. */
+/**
+ * Publishes everything since an hour ago; returns the referrers. `onPublish`: called before each call of the log
+ * returns.
+ */
 async function reship(onPublish: () => void = () => undefined) {
   const referrers: string[] = [];
   const publish = async (_topic: string, records: readonly NewRecord[]) => {

@@ -31,8 +31,8 @@ const PART_BYTES = 1024 * 1024;
 
 /**
  * Publishes again all scans on this disk that were answered at `since` or later; the recorder drops duplicates by their
- * ids. It may run while the gateway does. Rejects if a segment or a folder could not be read, after it has published all
- * others.
+ * ids. It may run while the gateway does. Rejects if a segment or a folder could not be read, after it has published
+ * all others.
  */
 export async function reshipScans({ spools, shipped, since, log }: ReshipOptions): Promise<Reshipped> {
   const count = countShipped();

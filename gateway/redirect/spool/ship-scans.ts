@@ -39,10 +39,15 @@ export interface ShipperStatus {
   readonly failing: boolean;
 }
 
-/** The pause in ms after a batch of few or no scans: it delays a lone scan, and limits the number of calls to the log. */
+/**
+ * The pause in ms after a batch of few or no scans: it delays a lone scan, and limits the number of calls to the log.
+ */
 const POLL_MS = 25;
 const SMALL_BATCH = 1_000;
-/** After this many polls without a scan, a spool is watched for writes; `IDLE_POLL_MS`: how often it is polled then, in ms. */
+/**
+ * After this many polls without a scan, a spool is watched for writes; `IDLE_POLL_MS`: how often it is polled then, in
+ * ms.
+ */
 const IDLE_POLLS = 40;
 const IDLE_POLL_MS = 2_000;
 /** How often added and removed spools are detected, in ms. */
@@ -213,7 +218,10 @@ export function recordsOf(payloads: readonly Uint8Array[], figures: string): New
   return payloads.map((value, index) => ({ key: keyOf(value), value, ...(index === 0 && { headers }) }));
 }
 
-/** An undecodable payload is published too, with an empty key, and becomes a dead letter: here it would block all others. */
+/**
+ * An undecodable payload is published too, with an empty key, and becomes a dead letter: here it would block all
+ * others.
+ */
 function keyOf(value: Uint8Array): string {
   try {
     return codeIdIn(value) ?? fromBinary(ScanSchema, value).codeId;

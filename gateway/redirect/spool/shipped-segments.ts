@@ -37,8 +37,8 @@ export interface ShippedSegments {
 }
 
 /**
- * Keeps shipped segments in `folder`, on the disk of the spools, for `hours`, or less if the disk is nearly full. With 0
- * they are deleted at once.
+ * Keeps shipped segments in `folder`, on the disk of the spools, for `hours`, or less if the disk is nearly full. With
+ * 0 they are deleted at once.
  */
 export function keepShipped(folder: string, hours: number, logger: Logger): ShippedSegments {
   /** The names of the kept segments, oldest first; undefined until the folder could be listed. */
@@ -115,8 +115,8 @@ function sync(path: string): void {
 }
 
 /**
- * Removes the oldest segments in `names`, up to the first one that may stay, and returns how many were removed before they
- * expired. Those after that one are not examined: there may be 60,000 for each worker.
+ * Removes the oldest segments in `names`, up to the first one that may stay, and returns how many were removed before
+ * they expired. Those after that one are not examined: there may be 60,000 for each worker.
  */
 function removeOutdated(folder: string, names: string[], before: number): number {
   let early = 0;

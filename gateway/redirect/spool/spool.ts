@@ -39,8 +39,9 @@ export interface SpoolOptions {
 
 const SEGMENT_BYTES = 8 * 1024 * 1024;
 /**
- * A segment of this age is sealed: published scans stay on disk until their segment is sealed, and can then be removed. While
- * the one before it still waits for the log, it is sealed by its size only: otherwise a long outage leaves thousands of them.
+ * A segment of this age is sealed: published scans stay on disk until their segment is sealed, and can then be removed.
+ * While the one before it still waits for the log, it is sealed by its size only: otherwise a long outage leaves
+ * thousands of them.
  */
 const SEGMENT_MS = 10_000;
 /** The initial buffer size for the scans of one event loop iteration; it grows on demand. */
@@ -50,7 +51,8 @@ const RETRY_MS = 1_000;
 
 /**
  * Opens a new spool. It survives the end of the process at any moment. A crash of the machine takes the scans that have
- * neither reached the log nor been synced by the carrier: an fsync in every event loop iteration would halve the throughput.
+ * neither reached the log nor been synced by the carrier: an fsync in every event loop iteration would halve the
+ * throughput.
  */
 export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   let last = '';
@@ -119,7 +121,8 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
     failing = code;
     failures++;
     try {
-      // It may contain a part of the failed write, which may have been read: so it is neither truncated nor appended to.
+      // It may contain a part of the failed write, which may have been read: so it is neither truncated nor appended
+      // to.
       seal();
     } catch {
       // The main process seals it once this process has ended.
@@ -185,7 +188,10 @@ export function openSpool({ folder, logger, offer }: SpoolOptions): Spool {
   };
 }
 
-/** Throws if the disk of a folder can't be written. The file is removed first, so that a kill leaves nothing but an empty one. */
+/**
+ * Throws if the disk of a folder can't be written. The file is removed first, so that a kill leaves nothing but an
+ * empty one.
+ */
 function probe(folder: string): void {
   const path = join(folder, 'probe');
   const fd = openSync(path, 'w', 0o600);

@@ -14,9 +14,9 @@ interface SyncedSegment {
 const NEW: SyncedSegment = { size: 0, synced: 0, isComplete: false };
 
 /**
- * Returns a function that syncs to disk what a spool contained at the previous call, so that a power cut costs at most the
- * scans of the time between two calls. It skips a segment if `isDone` for its first `bytes`: most segments are never
- * synced, and nothing is written to the disk while the log accepts scans.
+ * Returns a function that syncs to disk what a spool contained at the previous call, so that a power cut costs at most
+ * the scans of the time between two calls. It skips a segment if `isDone` for its first `bytes`: most segments are
+ * never synced, and nothing is written to the disk while the log accepts scans.
  */
 export function syncSpool(folder: string, isDone: (segment: string, bytes: number) => boolean): () => Promise<void> {
   let previous = new Map<string, SyncedSegment>();

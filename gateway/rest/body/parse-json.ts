@@ -53,8 +53,8 @@ function unexpected(codePoint: number | undefined): string {
 const QUOTED = 10;
 
 /**
- * The offset that V8 does not state. A body may have megabytes, so it is found by what V8 quotes: a search by parsing took
- * 2.7 ms for 64 KiB.
+ * The offset that V8 does not state. A body may have megabytes, so it is found by what V8 quotes: a search by parsing
+ * took 2.7 ms for 64 KiB.
  */
 function unstatedOffset(text: string, message: string): number {
   if (message.startsWith('Unexpected end')) return text.length;

@@ -25,9 +25,9 @@ export interface Received {
 }
 
 /**
- * Reads and parses a body. A small one is read at once: the endpoint's RPC authenticates the caller. A larger one, or one
- * whose client waits for a 100, is not read before the core has authenticated the caller and its memory is reserved, and
- * not parsed if the caller has disconnected by then. Rejects with the error to respond with.
+ * Reads and parses a body. A small one is read at once: the endpoint's RPC authenticates the caller. A larger one, or
+ * one whose client waits for a 100, is not read before the core has authenticated the caller and its memory is
+ * reserved, and not parsed if the caller has disconnected by then. Rejects with the error to respond with.
  */
 export async function receiveBody({ limits, memory }: Receiving, request: Received): Promise<unknown> {
   const { body, incoming, reply, onRaw } = request;

@@ -21,8 +21,8 @@ export const MAX_BODY = `${MAX_BODY_BYTES / MIB} MiB`;
 export const MAX_BATCH_BODY = `${MAX_BATCH_BODY_BYTES.toLocaleString('en')} bytes`;
 
 /**
- * 30 s allow a body of 3,500,000 bytes at 1 Mbit/s. One account may use half of the memory, enough for nine bodies of that
- * size, so that it can't starve the others.
+ * 30 s allow a body of 3,500,000 bytes at 1 Mbit/s. One account may use half of the memory, enough for nine bodies of
+ * that size, so that it can't starve the others.
  */
 export const REQUEST_LIMITS: RequestLimits = {
   bodyMs: 30_000,

@@ -21,8 +21,8 @@ const error = (summary: string, description: string, value: ErrorBody): ErrorExa
 });
 
 /**
- * All errors of the endpoints, by status and by a name for each cause; those of malformed HTTP are not among them. A test
- * provokes most of them.
+ * All errors of the endpoints, by status and by a name for each cause; those of malformed HTTP are not among them. A
+ * test provokes most of them.
  */
 export const ERROR_EXAMPLES = {
   400: {

@@ -19,7 +19,9 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Compressed once, by the thread pool. Brotli takes 24 ms of CPU for 330 kB at this level, and 293 ms at the highest. */
+/**
+ * Compressed once, by the thread pool. Brotli takes 24 ms of CPU for 330 kB at this level, and 293 ms at the highest.
+ */
 const COMPRESSIONS = {
   br: (page: Buffer) => promisify(brotliCompress)(page, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
   gzip: (page: Buffer) => promisify(gzip)(page, { level: 9 }),
@@ -27,8 +29,8 @@ const COMPRESSIONS = {
 type Encoding = keyof typeof COMPRESSIONS;
 
 /**
- * A handler of `GET /docs`. The page is rendered at once and not when it is first requested: that takes up to 140 ms of CPU
- * in a process that has just started, for which scans would wait.
+ * A handler of `GET /docs`. The page is rendered at once and not when it is first requested: that takes up to 140 ms of
+ * CPU in a process that has just started, for which scans would wait.
  */
 export function referenceHandler(document: OpenApiDocument, baseUrl: string) {
   const page = Buffer.from(referencePage(document, baseUrl));

@@ -18,8 +18,8 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
 )}`;
 
 /**
- * Renders the guide and the OpenAPI document as one self-contained HTML page, which can be read without its script. It is
- * public, as the contract requires ("Authentication").
+ * Renders the guide and the OpenAPI document as one self-contained HTML page, which can be read without its script. It
+ * is public, as the contract requires ("Authentication").
  */
 export function referencePage(document: OpenApiDocument, baseUrl: string): string {
   const { info, tags, paths, webhooks } = document;

@@ -18,9 +18,9 @@ const thread = new Thread<Uint8Array, ParsedBatch>(new URL('./batch-body.thread.
 const queue = fairQueue({ concurrency: 1, maxWaiting: MAX_WAITING, items: 'batches' });
 
 /**
- * Parses the body of a batch, a large one in a worker thread: parsing 3.5 MB of JSON, checking 25,000 rows and serializing
- * them as protobuf takes a good part of a second, during which scans would wait. Accounts take turns there. The body's
- * memory is transferred. Throws a Refusal.
+ * Parses the body of a batch, a large one in a worker thread: parsing 3.5 MB of JSON, checking 25,000 rows and
+ * serializing them as protobuf takes a good part of a second, during which scans would wait. Accounts take turns there.
+ * The body's memory is transferred. Throws a Refusal.
  */
 export async function readBatch(raw: Buffer, { account, signal }: Reader): Promise<BatchBody> {
   const read =

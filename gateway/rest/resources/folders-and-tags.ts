@@ -73,8 +73,8 @@ export function foldersAndTags(core: CoreClients): Endpoint[] {
 
 /**
  * One page holds as many as an account may have, so that the list is a consistent snapshot and costs one request. An
- * account that exceeded the limit before it existed gets an error instead of a partial list, which a sync would interpret
- * as deletions.
+ * account that exceeded the limit before it existed gets an error instead of a partial list, which a sync would
+ * interpret as deletions.
  */
 function expectAll(what: Limited, nextCursor: string | undefined): void {
   if (nextCursor === undefined) return;

@@ -11,7 +11,8 @@ import { rangeParameter } from './page.ts';
 
 /**
  * The number of concurrent calls of a process: the core handles only some images at a time, and hundreds of calls
- * waiting there would delay other calls of this process. Large images: with two processors the core draws one at a time.
+ * waiting there would delay other calls of this process. Large images: with two processors the core draws one at a
+ * time.
  */
 const CONCURRENCY = { small: 8, large: 2 };
 const MAX_WAITING = 1_000;

@@ -6,8 +6,8 @@ import type { Parameter } from '../endpoint.ts';
 export const count = (description: string) => z.int().min(0).meta({ description });
 
 /**
- * A query parameter with a range. The schema has no bounds, because values out of range are clamped and not rejected: strict
- * clients would refuse to send them.
+ * A query parameter with a range. The schema has no bounds, because values out of range are clamped and not rejected:
+ * strict clients would refuse to send them.
  */
 export function rangeParameter(description: string, { least, most, fallback }: Range, example: number): Parameter {
   return {

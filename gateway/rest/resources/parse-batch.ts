@@ -19,7 +19,9 @@ export interface BatchBody {
 /** The result of parsing a body: the batch, or the error. */
 export type ParsedBatch = BatchBody | { readonly reason: Reason; readonly sentence: string; readonly rowCount: number };
 
-/** Parses the body of a batch. It rejects only what protobuf can't represent; all other rules are checked by the core. */
+/**
+ * Parses the body of a batch. It rejects only what protobuf can't represent; all other rules are checked by the core.
+ */
 export function parseBatch(raw: Uint8Array): ParsedBatch {
   let rowCount = 0;
   try {
@@ -38,7 +40,9 @@ export function parseBatch(raw: Uint8Array): ParsedBatch {
   }
 }
 
-/** Reads a row. One with a field of a wrong type keeps its other fields and gets a `fault`, with which it fails alone. */
+/**
+ * Reads a row. One with a field of a wrong type keeps its other fields and gets a `fault`, with which it fails alone.
+ */
 function readRow(row: unknown): JsonObject {
   // Having zod check each field of a non-object took more than 30 times as long.
   if (typeof row !== 'object' || row === null || Array.isArray(row)) return { fault: 'A row must be an object.' };

@@ -32,14 +32,14 @@ const readUpdate = bodyReader(updateBody);
 const one = { schema: envelope(codeSchema), example: { success: true as const, data: codeExample } };
 
 /**
- * Applies the route of a changed code to scans. `othersFollow`: whether other changes are in progress, whose routes will
- * follow.
+ * Applies the route of a changed code to scans. `othersFollow`: whether other changes are in progress, whose routes
+ * will follow.
  */
 export type OnRoute = (route: Route, othersFollow: boolean) => Promise<void>;
 
 /**
- * QR codes: list, create, read, change, delete. `onRoute` is called with the route of a changed code before the response
- * is sent, so that this gateway applies the change to scans at once. Source: docs/contract.md, "Endpoints".
+ * QR codes: list, create, read, change, delete. `onRoute` is called with the route of a changed code before the
+ * response is sent, so that this gateway applies the change to scans at once. Source: docs/contract.md, "Endpoints".
  */
 export function qrCodes(core: CoreClients, onRoute: OnRoute): Endpoint[] {
   let changing = 0;

@@ -23,7 +23,9 @@ export interface CreatedBatch extends Batch {
 /** A batch of any number of rows. */
 export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
   readonly rows: Iterable<BatchRowInput>;
-  /** The rows in one batch at most; default, and for 0 and less: 25,000, the limit of the API. A plan may allow fewer. */
+  /**
+   * The rows in one batch at most; default, and for 0 and less: 25,000, the limit of the API. A plan may allow fewer.
+   */
   readonly rowsPerBatch?: number;
 }
 
@@ -31,8 +33,8 @@ export interface CreateAllRequest extends Omit<CreateBatchRequest, 'rows'> {
 const WAIT_MS = { first: 500, longest: 10_000 };
 
 /**
- * How often a rejected part is sent again with another key: enough for a job that repeats it every 90 minutes for a day.
- * Each time it is sent with all the keys before.
+ * How often a rejected part is sent again with another key: enough for a job that repeats it every 90 minutes for a
+ * day. Each time it is sent with all the keys before.
  */
 const MOST_REJECTIONS = 20;
 
@@ -98,8 +100,8 @@ export class Batches {
 
   /**
    * Creates a batch. A rejection is stored with its key, so one that is replayed may no longer hold; it has created
-   * nothing. The batch is sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one that
-   * is not rejected.
+   * nothing. The batch is sent again with the key `key.1`, `key.2`, and so on: every run reaches the same first one
+   * that is not rejected.
    */
   async #createPart(batch: CreateBatchRequest, key: string, options: RequestOptions): Promise<CreatedBatch> {
     for (let rejections = 0; ; rejections++) {
@@ -118,8 +120,8 @@ export class Batches {
   }
 
   /**
-   * The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000, which is the default here. `wait` before you
-   * list those of one `status`: rows that change theirs between two pages make later ones move up, and be left out.
+   * The rows of a batch in the order sent. `limit`: the page size, 1 to 1,000, which is the default here. `wait` before
+   * you list those of one `status`: rows that change theirs between two pages make later ones move up, and be left out.
    */
   rows(
     id: string,

@@ -4,8 +4,8 @@ import type { ErrorBody } from './types.gen.ts';
 export class SignpostError extends Error {
   override readonly name: string = 'SignpostError';
   /**
-   * The key of a creation that failed, also one that the SDK has generated: with it and the same values, the call can be
-   * repeated within 24 hours without creating twice. Of `ApiError` and `ConnectionError` only.
+   * The key of a creation that failed, also one that the SDK has generated: with it and the same values, the call can
+   * be repeated within 24 hours without creating twice. Of `ApiError` and `ConnectionError` only.
    */
   idempotencyKey?: string | undefined;
 }
@@ -77,8 +77,8 @@ export class NotFoundError extends ApiError {
 }
 
 /**
- * 409. With `retryAfter`: a request with this idempotency key is still being carried out; repeat the call with the same key.
- * Without: the key was used for something else, or the code has no target to change or nothing to encode.
+ * 409. With `retryAfter`: a request with this idempotency key is still being carried out; repeat the call with the same
+ * key. Without: the key was used for something else, or the code has no target to change or nothing to encode.
  */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError';

@@ -7,17 +7,18 @@ export interface SignpostOptions {
   /** The address of the service, without `/api/v1`. Default: the variable `SIGNPOST_BASE_URL`. */
   readonly baseUrl?: string | undefined;
   /**
-   * How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. `Infinity`: any time.
+   * How long one attempt may take, in ms; default: 60,000, because a batch may be answered after 20 s. `Infinity`: any
+   * time.
    */
   readonly timeoutMs?: number;
   /**
-   * Maximum retries of a request that failed and may succeed; default: 4. Unless it is 0, a creation that is still being
-   * carried out is awaited in addition, for up to 30 s.
+   * Maximum retries of a request that failed and may succeed; default: 4. Unless it is 0, a creation that is still
+   * being carried out is awaited in addition, for up to 30 s.
    */
   readonly maxRetries?: number;
   /**
-   * The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once, except while a
-   * creation that is still being carried out is awaited.
+   * The longest wait before a repetition, in ms; default: 60,000. A longer `Retry-After` is an error at once, except
+   * while a creation that is still being carried out is awaited.
    */
   readonly maxRetryDelayMs?: number;
   /** Replaces the global `fetch`, for example to go through a proxy. */
@@ -33,8 +34,8 @@ export interface RequestOptions {
 /** Options of the operations that create. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * 1 to 255 visible ASCII characters that name this creation: whoever repeats it within 24 hours with the same key, even
-   * after a crash, gets the first result. Default: a new one, which all retries of this call share.
+   * 1 to 255 visible ASCII characters that name this creation: whoever repeats it within 24 hours with the same key,
+   * even after a crash, gets the first result. Default: a new one, which all retries of this call share.
    */
   readonly idempotencyKey?: string;
 }
@@ -59,8 +60,8 @@ export type Send = (request: ApiRequest) => Promise<Response>;
 const FIRST_DELAY_MS = 500;
 
 /**
- * While another request with its idempotency key is being carried out (a 409 with `Retry-After`), a creation is repeated
- * every second or so, for half a minute after the first such answer: a batch may take 20 s.
+ * While another request with its idempotency key is being carried out (a 409 with `Retry-After`), a creation is
+ * repeated every second or so, for half a minute after the first such answer: a batch may take 20 s.
  */
 const IN_FLIGHT_MS = { pause: 1_000, total: 30_000 };
 

@@ -30,8 +30,8 @@ const ANSWER_COLUMNS = NEW_COLUMNS.filter(({ name }) => name !== 'account_id' &&
 export type KeyedAnswer = Pick<KeyRecord, 'key' | 'fingerprint' | 'response'>;
 
 /**
- * The number of the advisory lock of a key, in SQL; null for a key that is null. None of `LOCKS`: the hash can be inverted, so
- * that a caller could choose a key that holds one of them.
+ * The number of the advisory lock of a key, in SQL; null for a key that is null. None of `LOCKS`: the hash can be
+ * inverted, so that a caller could choose a key that holds one of them.
  */
 const lockId = (accountId: string, key: string) =>
   `(select case when id in (${Object.values(LOCKS).join()}) then -id else id end
@@ -92,9 +92,9 @@ const store = statement(
 );
 
 /**
- * Inserts the answers of those rows of a query that have a `key`, whose locks are held, and returns the keys that had none.
- * For a statement that answers several calls (`onceTogether`); only through this and `TRY_KEY_LOCK` do statements of other
- * modules access the table.
+ * Inserts the answers of those rows of a query that have a `key`, whose locks are held, and returns the keys that had
+ * none. For a statement that answers several calls (`onceTogether`); only through this and `TRY_KEY_LOCK` do statements
+ * of other modules access the table.
  */
 export const STORE_NEW_ANSWERS = (from: string) =>
   `insert into idempotency (account_id, key, fingerprint, response)
@@ -123,8 +123,8 @@ export async function replaceStored(
 }
 
 /**
- * Locks the key for this transaction and returns its record, if any. Throws when it is in flight. Other holders of the lock
- * of a key with a record only replay it, too.
+ * Locks the key for this transaction and returns its record, if any. Throws when it is in flight. Other holders of the
+ * lock of a key with a record only replay it, too.
  */
 export async function lockAndFind(tx: PoolClient, accountId: string, key: string): Promise<StoredAnswer | undefined> {
   const locked = await first(tx, lock, [accountId, key]);
@@ -142,8 +142,8 @@ export async function findFinal(on: Queryable, accountId: string, key: string): 
 }
 
 /**
- * Runs `work`, which may take several transactions, while the connection holds the lock of a key. Throws when the key is in
- * flight.
+ * Runs `work`, which may take several transactions, while the connection holds the lock of a key. Throws when the key
+ * is in flight.
  */
 export async function withKeyLocked<Result>(
   { client, markBroken }: Connection,

@@ -114,9 +114,9 @@ async function onceWithKey<Request extends DescMessage, Response extends DescMes
 }
 
 /**
- * Runs a call whose answer is known before it takes effect in a transaction with other calls. `commit` stores the answer
- * under the key, if there is one, and commits; it resolves to whether it did. Resolves to undefined if it did not, or if the
- * key is invalid: `once` then answers the call, from what is stored for its key if anything is.
+ * Runs a call whose answer is known before it takes effect in a transaction with other calls. `commit` stores the
+ * answer under the key, if there is one, and commits; it resolves to whether it did. Resolves to undefined if it did
+ * not, or if the key is invalid: `once` then answers the call, from what is stored for its key if anything is.
  */
 export async function onceTogether<Request extends DescMessage, Response extends DescMessage>(
   call: Call<Request, Response>,

@@ -54,8 +54,8 @@ const insert = statement<InsertedRow>(
 );
 
 /**
- * Validates a request before anything is written; only too many tags may be noticed later, once references are resolved.
- * Fails with INVALID_FIELD, or as `domainForPrinting` does.
+ * Validates a request before anything is written; only too many tags may be noticed later, once references are
+ * resolved. Fails with INVALID_FIELD, or as `domainForPrinting` does.
  */
 export async function readNewCode(
   on: Queryable,

@@ -131,7 +131,10 @@ export async function createCodes(
   return warnings;
 }
 
-/** Counts created codes in the totals of lists. The last step of a transaction, because it locks the counter until its end. */
+/**
+ * Counts created codes in the totals of lists. The last step of a transaction, because it locks the counter until its
+ * end.
+ */
 export async function countListed(tx: PoolClient, accountId: string, codes: number): Promise<void> {
   await run(tx, incrementListed, [accountId, codes]);
 }

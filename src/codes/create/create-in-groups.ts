@@ -42,13 +42,14 @@ const ASKED_COLUMNS = [...TIMED_COLUMNS, ...CALL_COLUMNS];
 /**
  * Creates codes of any accounts with their idempotency records and outbox rows, in a transaction of one statement, and
  * returns the ids of those created. Left out, each for a call that is then executed by itself: codes of accounts whose
- * counter another transaction holds, so that a group waits for no lock and can't deadlock; those beyond an account's limit,
- * counted under the lock; those whose short code exists; those whose idempotency key is in flight or was used; and those
- * whose callers stop waiting soon. Postgres ends the transaction when the first of the other callers stops waiting.
+ * counter another transaction holds, so that a group waits for no lock and can't deadlock; those beyond an account's
+ * limit, counted under the lock; those whose short code exists; those whose idempotency key is in flight or was used;
+ * and those whose callers stop waiting soon. Postgres ends the transaction when the first of the other callers stops
+ * waiting.
  *
- * A group has one call of each idempotency key: the session would get the lock of another one too. A key's record may have
- * been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails the
- * statement. Indexes: code_counts_pkey, codes_short_code_key.
+ * A group has one call of each idempotency key: the session would get the lock of another one too. A key's record may
+ * have been committed after the statement began: then its insert finds it and does nothing. Any other conflict fails
+ * the statement. Indexes: code_counts_pkey, codes_short_code_key.
  */
 const createGroup = promptStatement<{ id: string }>(
   'codes_create_group',

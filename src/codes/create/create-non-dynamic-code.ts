@@ -51,7 +51,9 @@ export async function createLandingPageCode(
   return createNonDynamicCode(em, platformUrl, accountId, { ...request, type: 'landing_page', page, domain });
 }
 
-/** The code, with one sentence for everything requested that could not be applied and for colours that are hard to scan. */
+/**
+ * The code, with one sentence for everything requested that could not be applied and for colours that are hard to scan.
+ */
 export interface CreatedCode {
   readonly code: Code;
   readonly warnings: string[];

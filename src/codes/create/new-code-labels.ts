@@ -12,8 +12,8 @@ export interface NewCodeLabels {
 }
 
 /**
- * Resolves the labels of a new code; unknown names are created. `accountId`: UUID. `requested`: ids or names, the tags as
- * `tagsOrFailure` returns them. Fails with INVALID_FIELD for more tags than a code can have.
+ * Resolves the labels of a new code; unknown names are created. `accountId`: UUID. `requested`: ids or names, the tags
+ * as `tagsOrFailure` returns them. Fails with INVALID_FIELD for more tags than a code can have.
  */
 export async function resolveNewCodeLabels(
   tx: PoolClient,

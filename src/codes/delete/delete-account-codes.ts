@@ -34,8 +34,8 @@ const ASSIGNMENTS = ERASED_COLUMNS.map(({ name, nullable }) => `${name} = ${null
 const NULLABLE = listed(ERASED_COLUMNS.filter(({ nullable }) => nullable));
 
 /**
- * The next codes before $2, in the same order: those that are erased stay in the index, and would be read again each time.
- * Index: codes_deleted.
+ * The next codes before $2, in the same order: those that are erased stay in the index, and would be read again each
+ * time. Index: codes_deleted.
  */
 const erase = statement<{ id: string }>(
   'codes_erase',
@@ -49,8 +49,8 @@ const erase = statement<{ id: string }>(
 );
 
 /**
- * Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. Routes and versions stay
- * as they are: the route of a deleted code has nothing that is erased.
+ * Erases the data of the account's deleted codes. Continues where an earlier call was interrupted. Routes and versions
+ * stay as they are: the route of a deleted code has nothing that is erased.
  */
 export async function eraseAccountCodes(pool: Pool, accountId: string): Promise<void> {
   let last = MAX_UUID;

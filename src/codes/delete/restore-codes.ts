@@ -29,9 +29,9 @@ const restore = statement(
 );
 
 /**
- * Restores and announces deleted codes, as far as the plan's limit of dynamic codes allows. The transaction must have locked
- * them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns why the others are refused, by
- * UUID.
+ * Restores and announces deleted codes, as far as the plan's limit of dynamic codes allows. The transaction must have
+ * locked them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns why the others are
+ * refused, by UUID.
  */
 export async function restoreDeleted(
   tx: PoolClient,

@@ -5,11 +5,11 @@ import { MAX_TAG_REFERENCES, MAX_TAGS, tooManyTags } from '../../../common/contr
 import { parseTagName } from '../../taxonomy/names.ts';
 
 /**
- * Trims references to tags, ids or names, and removes those of a tag that occurs already. Returns a problem if they certainly
- * refer to more than `MAX_TAGS` tags, or are more than `MAX_TAG_REFERENCES`: a row of a batch may have 500,000, and reading
- * them all took 2 s. Invalid names refer to no tag; of very many, those that are left have the same problems. An id and a name
- * may refer to the same tag, so the tags are counted again once they are resolved. `field`, here and below: the field that a
- * problem mentions.
+ * Trims references to tags, ids or names, and removes those of a tag that occurs already. Returns a problem if they
+ * certainly refer to more than `MAX_TAGS` tags, or are more than `MAX_TAG_REFERENCES`: a row of a batch may have
+ * 500,000, and reading them all took 2 s. Invalid names refer to no tag; of very many, those that are left have the
+ * same problems. An id and a name may refer to the same tag, so the tags are counted again once they are resolved.
+ * `field`, here and below: the field that a problem mentions.
  */
 export function readTags(
   references: readonly string[],

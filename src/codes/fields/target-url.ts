@@ -6,9 +6,9 @@ import type { IsPlatformHost } from './platform-hosts.ts';
 import { hasValidPunycode } from './web-host.ts';
 
 /**
- * Verified domains of all accounts, removed ones too, whose scans are still answered, and all domains of the account $2:
- * before they are verified, the platform answers scans there. Those of others do not count, as anybody may add any hostname.
- * Indexes: verified_hostnames_pkey, domains_of_account.
+ * Verified domains of all accounts, removed ones too, whose scans are still answered, and all domains of the account
+ * $2: before they are verified, the platform answers scans there. Those of others do not count, as anybody may add any
+ * hostname. Indexes: verified_hostnames_pkey, domains_of_account.
  */
 const customHosts = statement<{ hostname: string }>(
   'codes_custom_hosts',

@@ -26,7 +26,9 @@ export interface Filter {
   readonly order: 'newest' | 'oldest';
 }
 
-/** The account; UUIDs of folder and tags; the position after which the page starts; the UUID of the code searched for. */
+/**
+ * The account; UUIDs of folder and tags; the position after which the page starts; the UUID of the code searched for.
+ */
 export type FilterValues = readonly [
   accountId: string,
   folderId: string | null,
@@ -61,8 +63,8 @@ export function nameOfFilter({ state, type, folder, tags, cursor, search, order 
 export const directionOf = ({ order }: Filter) => (order === 'newest' ? 'desc' : 'asc');
 
 /**
- * The codes among which a filter selects, for `from`: `c`. Those of tags are looked up one by one in the order of the list,
- * until the page is full: if few of them fulfil the rest of the filter, all are.
+ * The codes among which a filter selects, for `from`: `c`. Those of tags are looked up one by one in the order of the
+ * list, until the page is full: if few of them fulfil the rest of the filter, all are.
  */
 export function codesOf(filter: Filter): string {
   if (filter.tags === 'any') return 'codes c';
@@ -78,9 +80,9 @@ export const idOf = ({ tags }: Filter) => (tags === 'read' ? 'tagged.code_id' : 
 export const orderOf = (filter: Filter) => `${idOf(filter)} ${directionOf(filter)}`;
 
 /**
- * The condition on `codesOf` that an index fulfils in the order of the list, so that nothing is sorted: codes_listed for
- * all codes, codes_in_folder for a folder, codes_deleted, codes_paused, and codes_not_dynamic for the other types. Those that
- * are read by their tags come in that order from code_tags_by_tag, sorted only if there are several tags.
+ * The condition on `codesOf` that an index fulfils in the order of the list, so that nothing is sorted: codes_listed
+ * for all codes, codes_in_folder for a folder, codes_deleted, codes_paused, and codes_not_dynamic for the other types.
+ * Those that are read by their tags come in that order from code_tags_by_tag, sorted only if there are several tags.
  */
 export function indexedCondition(filter: Filter, id = idOf(filter)): string {
   const { state, type, folder, tags, cursor, search, order } = filter;
@@ -127,7 +129,10 @@ export function testedCondition(filter: Filter): string {
   ].join(' and ');
 }
 
-/** Whether an index, other than that of tags, finds the codes of the filter: there is one for each condition, none for several. */
+/**
+ * Whether an index, other than that of tags, finds the codes of the filter: there is one for each condition, none for
+ * several.
+ */
 export function isIndexed(filter: Filter): boolean {
   const isStateIndexed = filter.state === 'paused' || filter.state === 'deleted';
   return [filter.folder !== 'any', isStateIndexed, isTypeIndexed(filter)].filter(Boolean).length === 1;

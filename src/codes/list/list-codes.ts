@@ -41,8 +41,8 @@ interface ReadPage {
 
 /**
  * Reads one row more than the page has, which shows whether another page follows. The rows before an offset are skipped
- * in the index alone, unless the list is by tags: reading 900,000 of them with their columns took 1 s, and in the index 0.1 s.
- * The rows contain the total if it is a stored counter.
+ * in the index alone, unless the list is by tags: reading 900,000 of them with their columns took 1 s, and in the index
+ * 0.1 s. The rows contain the total if it is a stored counter.
  */
 export const pageStatement = (filter: Filter, skips: boolean) => {
   const [codes, id, where, order] = [codesOf(filter), idOf(filter), indexedCondition(filter), orderOf(filter)];
@@ -70,8 +70,8 @@ const countFiltered = (filter: Filter) =>
   );
 
 /**
- * Counts the codes after a cursor. If the cursor is in the first half, the codes before it are counted instead: counting almost
- * 1,000,000 took 0.24 s. Indexes: code_counts_pkey, codes_listed.
+ * Counts the codes after a cursor. If the cursor is in the first half, the codes before it are counted instead:
+ * counting almost 1,000,000 took 0.24 s. Indexes: code_counts_pkey, codes_listed.
  */
 const countAfter = (order: Filter['order']) => {
   const [before, after] = order === 'newest' ? ['>=', '<'] : ['<=', '>'];

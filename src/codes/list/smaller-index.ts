@@ -21,8 +21,9 @@ const compare = (filter: Filter) =>
   );
 
 /**
- * Changes a filter by tags so that the codes of another index are read and checked for the tags, if they are fewer by more
- * than `LOOKED_UP`, and fewer than `MAX_TESTED`. Of the 300,000 codes of a tag, the 20 in a folder took 1 s by their tag.
+ * Changes a filter by tags so that the codes of another index are read and checked for the tags, if they are fewer by
+ * more than `LOOKED_UP`, and fewer than `MAX_TESTED`. Of the 300,000 codes of a tag, the 20 in a folder took 1 s by
+ * their tag.
  */
 export async function withSmallerIndex(pool: Pool, filter: Filter, values: FilterValues): Promise<Filter> {
   if (filter.tags !== 'read' || !isIndexed(filter)) return filter;

@@ -11,7 +11,9 @@ import {
   testedCondition,
 } from './code-filter.ts';
 
-/** Codes that one call tests, about 1.4 µs each: an index of their text would take more of every batch than it saves. */
+/**
+ * Codes that one call tests, about 1.4 µs each: an index of their text would take more of every batch than it saves.
+ */
 export const MAX_TESTED = 100_000;
 
 interface TestedRow {

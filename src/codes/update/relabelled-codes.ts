@@ -13,9 +13,15 @@ import { codeRows, lockCodes } from '../find-code.ts';
 
 /** Codes announced per transaction. */
 const MAX_CODES = 500;
-/** How long announcing them waits for a lock, in ms: while one account's codes are locked, those of others are announced. */
+/**
+ * How long announcing them waits for a lock, in ms: while one account's codes are locked, those of others are
+ * announced.
+ */
 const LOCK_MS = 2_000;
-/** How long announcing them may take, in ms: many times what it takes. For a Postgres that vanishes meanwhile: see `PROMPT_MS`. */
+/**
+ * How long announcing them may take, in ms: many times what it takes. For a Postgres that vanishes meanwhile: see
+ * `PROMPT_MS`.
+ */
 const ANNOUNCING_MS = 20_000;
 /** How often to look for codes while notifications don't arrive, and after a failure, in ms. */
 const POLL_MS = 1_000;
@@ -25,9 +31,10 @@ const COLUMNS = listed(columnsOf(RelabelledCodeEntity));
 /**
  * Increments the versions of a label's codes and queues the codes for their announcement. A code that is queued already
  * is announced once for all its changes. Codes are locked in the order of their ids, as in `deleteAccountCodes`, so
- * that two transactions cannot deadlock; deleted ones too, so that a code that is restored meanwhile is either announced
- * here, or restored with its changed label. `labelled`: locks the codes of label $2. Tags and codes are joined by the account
- * as well: if the planner knew that it is $1, and had no statistics of it yet, it could read all its codes for each one.
+ * that two transactions cannot deadlock; deleted ones too, so that a code that is restored meanwhile is either
+ * announced here, or restored with its changed label. `labelled`: locks the codes of label $2. Tags and codes are
+ * joined by the account as well: if the planner knew that it is $1, and had no statistics of it yet, it could read all
+ * its codes for each one.
  */
 const labelChanged = (field: 'folder' | 'tags', labelled: string) =>
   statement(
@@ -85,8 +92,8 @@ interface QueuedCodes {
 }
 
 /**
- * The next queued codes of the account after $1, or else of the first one: an account with millions of them takes turns with the
- * others. Index: relabelled_codes_pkey, forced by `byIndex`.
+ * The next queued codes of the account after $1, or else of the first one: an account with millions of them takes turns
+ * with the others. Index: relabelled_codes_pkey, forced by `byIndex`.
  */
 const next = statement<QueuedCodes>(
   'codes_next_relabelled',

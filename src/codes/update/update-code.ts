@@ -62,9 +62,9 @@ interface Changes {
 }
 
 /**
- * Changes the fields in the request's mask. If any value differs (`changed`), the change is announced. A target URL also
- * removes the policy, so that it takes effect immediately. `accountId`: UUID. `author`: of the version of the target.
- * Fails with NO_FIELDS, NOT_FOUND, NO_TARGET or INVALID_FIELD.
+ * Changes the fields in the request's mask. If any value differs (`changed`), the change is announced. A target URL
+ * also removes the policy, so that it takes effect immediately. `accountId`: UUID. `author`: of the version of the
+ * target. Fails with NO_FIELDS, NOT_FOUND, NO_TARGET or INVALID_FIELD.
  */
 export async function updateCode(
   tx: PoolClient,

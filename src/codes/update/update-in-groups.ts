@@ -38,10 +38,11 @@ const ASKED_COLUMNS = [...VERSION_COLUMNS, ...WRITTEN_COLUMNS];
 
 /**
  * Writes changed codes of any accounts with the versions of their targets and outbox rows, in a transaction of one
- * statement, and returns the ids of those written. Left out, each for a call that is then executed by itself: codes that
- * another transaction holds, so that a group waits for no lock and can't deadlock; those that were changed or deleted after
- * they were read, as their new version is no longer the next one; and those whose callers stop waiting soon. Postgres ends
- * the transaction when the first of the other callers stops waiting. Indexes: codes_pkey, target_versions_pkey.
+ * statement, and returns the ids of those written. Left out, each for a call that is then executed by itself: codes
+ * that another transaction holds, so that a group waits for no lock and can't deadlock; those that were changed or
+ * deleted after they were read, as their new version is no longer the next one; and those whose callers stop waiting
+ * soon. Postgres ends the transaction when the first of the other callers stops waiting. Indexes: codes_pkey,
+ * target_versions_pkey.
  */
 const updateGroup = promptStatement<{ id: string }>(
   'codes_update_group',
@@ -69,9 +70,9 @@ const updateGroup = promptStatement<{ id: string }>(
 );
 
 /**
- * Returns a function that changes the code of a call by API key together with those of concurrent calls, as `updateCode`
- * does. It resolves to undefined, and has changed nothing, if the call has to be executed by itself: because the request
- * changes labels, or for one of the reasons at `updateGroup`.
+ * Returns a function that changes the code of a call by API key together with those of concurrent calls, as
+ * `updateCode` does. It resolves to undefined, and has changed nothing, if the call has to be executed by itself:
+ * because the request changes labels, or for one of the reasons at `updateGroup`.
  */
 export function updateInGroups(options: {
   pool: Pool;

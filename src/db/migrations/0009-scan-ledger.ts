@@ -1,6 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Daily counts of answered, published and recorded scans; archives of old months; accounts whose scans were deleted. */
+/**
+ * Daily counts of answered, published and recorded scans; archives of old months; accounts whose scans were deleted.
+ */
 export class ScanLedger extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,8 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
 /**
- * Restricts roles other than the owner in the log in Postgres: they may read routes and append scans. Cores log in as the
- * owner, to which policies do not apply.
+ * Restricts roles other than the owner in the log in Postgres: they may read routes and append scans. Cores log in as
+ * the owner, to which policies do not apply.
  */
 export class LogPerTopic extends Migration {
   override up(): void {

@@ -34,8 +34,8 @@ export const ROLL_UP = `
   ) counted group by 1, 3;`;
 
 /**
- * Counters of accounts and of weeks. Triggers note changes to the counters of a code's days, so that scans recorded by the
- * previous version are counted too while both versions run. Recorders add the noted changes to these counters.
+ * Counters of accounts and of weeks. Triggers note changes to the counters of a code's days, so that scans recorded by
+ * the previous version are counted too while both versions run. Recorders add the noted changes to these counters.
  */
 export class ScanRollups extends Migration {
   override up(): void {

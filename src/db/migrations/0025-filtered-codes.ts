@@ -1,6 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Indexes of the codes that filters of a list select and of which an account has few. New dynamic codes are in neither. */
+/**
+ * Indexes of the codes that filters of a list select and of which an account has few. New dynamic codes are in neither.
+ */
 export class FilteredCodes extends Migration {
   override up(): void {
     this.addSql(`

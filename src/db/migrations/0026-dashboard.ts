@@ -1,8 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
 
 /**
- * The last 1,000 API requests of each account, in a ring whose rows are overwritten, and the sessions of the dashboard that
- * ended early.
+ * The last 1,000 API requests of each account, in a ring whose rows are overwritten, and the sessions of the dashboard
+ * that ended early.
  */
 export class Dashboard extends Migration {
   override up(): void {

@@ -10,8 +10,8 @@ import { columnsOf } from '../../db/columns.ts';
 import { ScanEntity } from '../entities.ts';
 
 /**
- * Index of the account's column, in files of all versions: new columns come last. Splitting at commas is safe because no
- * value up to there contains a comma or quote, and none a line break.
+ * Index of the account's column, in files of all versions: new columns come last. Splitting at commas is safe because
+ * no value up to there contains a comma or quote, and none a line break.
  */
 const ACCOUNT = 2;
 
@@ -29,8 +29,8 @@ export async function writeArchive(folder: string, name: string, lines: Readable
 }
 
 /**
- * Rewrites a file without the scans of an account (a UUID); returns the number of scans left. Fails with UNAVAILABLE and a
- * sentence for the operator if the disk refuses that.
+ * Rewrites a file without the scans of an account (a UUID); returns the number of scans left. Fails with UNAVAILABLE
+ * and a sentence for the operator if the disk refuses that.
  */
 export async function removeAccount(
   folder: string,

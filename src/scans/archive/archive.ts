@@ -40,8 +40,8 @@ export function archiveTable({ month, part }: Pick<Archive, 'month' | 'part'>): 
 /**
  * Moves months that are old enough out of `scans`. Counters stay unchanged. A run that is killed at any point is
  * continued by the next: a month's scans are in `scans`, then in a table of their own, then in a complete file, and
- * always in exactly one of them. Any number of processes may do this at once. `signal`: when to stop, before the next month
- * or while a file is written.
+ * always in exactly one of them. Any number of processes may do this at once. `signal`: when to stop, before the next
+ * month or while a file is written.
  */
 export async function archiveMonths(
   pool: Pool,

@@ -5,9 +5,9 @@ import { dayOf } from '../days.ts';
 import { type Ledger, readLedger } from './ledger.ts';
 
 /**
- * A disagreement: between the counters of a code's day and its rows, also by target, between a code's total and its days,
- * between the counters of a week (on its Monday) or an account and those of days, or between a day and the ledger. A month
- * that is archived in part is compared as a whole, on its first day.
+ * A disagreement: between the counters of a code's day and its rows, also by target, between a code's total and its
+ * days, between the counters of a week (on its Monday) or an account and those of days, or between a day and the
+ * ledger. A month that is archived in part is compared as a whole, on its first day.
  */
 export interface Difference {
   /** UUID; null for differences of an account, the ledger or an archive. */

@@ -90,9 +90,9 @@ const enterGateways = statement(
 );
 
 /**
- * Reads and locks the position of a partition: 0 if only records of a former topic were entered, and undefined if none ever
- * were. Must be the first statement of the entry's transaction: another recorder with records of the same partition waits here
- * until it ends.
+ * Reads and locks the position of a partition: 0 if only records of a former topic were entered, and undefined if none
+ * ever were. Must be the first statement of the entry's transaction: another recorder with records of the same
+ * partition waits here until it ends.
  */
 export async function lockPosition(tx: PoolClient, partition: number, topicId: string): Promise<bigint | undefined> {
   const row = (await first(tx, lock, [partition])) ?? (await first(tx, insertAndLock, [partition]));
@@ -105,7 +105,10 @@ function positionIn(topicId: string, { position, topic_id }: Position): bigint {
   return (topic_id ?? topicId) === topicId ? BigInt(position) : 0n;
 }
 
-/** Adds an entry, whose position is locked, to the ledger. Must be last in its transaction: all recorders update the rows of gateways. */
+/**
+ * Adds an entry, whose position is locked, to the ledger. Must be last in its transaction: all recorders update the
+ * rows of gateways.
+ */
 export async function writeEntry(on: Queryable, entry: LedgerEntry): Promise<void> {
   const { partition, topicId, position, days, gateways } = entry;
   await run(on, enterDays, [

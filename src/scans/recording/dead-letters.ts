@@ -22,7 +22,9 @@ export interface DeadLetterPublisher {
 }
 
 export function deadLetterPublisher(log: Log, logger: Logger): DeadLetterPublisher {
-  /** Positions of published dead letters whose poll is not recorded yet: it is delivered again, but they must not be. */
+  /**
+   * Positions of published dead letters whose poll is not recorded yet: it is delivered again, but they must not be.
+   */
   const published = new Set<string>();
 
   return {
@@ -54,8 +56,8 @@ interface DeadLetterRecord extends NewRecord {
 }
 
 /**
- * Publishes records. With the reason, or uncompressed, one may be larger than its topic allows, though the log accepted it
- * as a scan: of such a record only the key and the reason are kept, since it would be rejected for ever.
+ * Publishes records. With the reason, or uncompressed, one may be larger than its topic allows, though the log accepted
+ * it as a scan: of such a record only the key and the reason are kept, since it would be rejected for ever.
  */
 async function publish(log: Log, records: readonly DeadLetterRecord[], isShortened = false): Promise<void> {
   try {

@@ -4,8 +4,8 @@ import type { ScanTarget } from './decode-scan.ts';
 import type { DerivedScan } from './derive.ts';
 
 /**
- * How many different hosts of referrers of one code and day are counted separately, within a poll and in total before a poll
- * adds more; the rest count as `other`. Anyone can invent a referrer: this bounds the cost of reading a code's
+ * How many different hosts of referrers of one code and day are counted separately, within a poll and in total before a
+ * poll adds more; the rest count as `other`. Anyone can invent a referrer: this bounds the cost of reading a code's
  * analytics.
  */
 export const REFERRERS_A_DAY = 200;

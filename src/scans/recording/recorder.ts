@@ -49,7 +49,8 @@ export function startRecorder(options: RecorderOptions): Subscription {
     makeSalts(pool, await postgresNow(pool)),
   );
   const waiting = observeWaitingRecords(options);
-  // At first, because a recorder that died may have left increments, and after a poll. Later, an idle recorder queries nothing.
+  // At first, because a recorder that died may have left increments, and after a poll. Later, an idle recorder queries
+  // nothing.
   let foldsLeft = FOLDS_A_ROUND;
   let folds = 0;
   let folded = '0';
@@ -92,8 +93,8 @@ export function startRecorder(options: RecorderOptions): Subscription {
 
 /**
  * Once an hour: creates next month's partition, destroys the salts of past days, finishes interrupted deletions, and
- * archives, each also if another one fails. Any number of processes may do this at once. A stop interrupts deletions and
- * archiving, which may take many minutes; they continue at the next start.
+ * archives, each also if another one fails. Any number of processes may do this at once. A stop interrupts deletions
+ * and archiving, which may take many minutes; they continue at the next start.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
   const stopping = new AbortController();

@@ -35,8 +35,8 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
   const fields = emptyFields();
   let at = 0;
   while (at < bytes.length) {
-    // The field number and wire type, which is length-delimited for all fields but those of the target; then the length, one or two
-    // bytes.
+    // The field number and wire type, which is length-delimited for all fields but those of the target; then the
+    // length, one or two bytes.
     const tag = bytes[at++] as number;
     if (tag >= 0x80) {
       at = readTarget(bytes, at, fields);
@@ -94,8 +94,8 @@ function readCommonLayout(bytes: Buffer): ScanFields | undefined {
 }
 
 /**
- * Reads a field of the target, whose tag has two bytes and continues at `at`. Returns where the next field begins; -1 if it
- * is any other field.
+ * Reads a field of the target, whose tag has two bytes and continues at `at`. Returns where the next field begins; -1
+ * if it is any other field.
  */
 function readTarget(bytes: Buffer, at: number, fields: ScanFields): number {
   // Field 16 is the first whose tag has two bytes, of which the second is 1 up to field 31.
@@ -146,8 +146,8 @@ function readTimestamp(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Removes from a record's value what could identify the visitor, which no gateway writes: dead letters are kept for months.
- * Null when the bytes are not a scan, because an address may be anywhere in them.
+ * Removes from a record's value what could identify the visitor, which no gateway writes: dead letters are kept for
+ * months. Null when the bytes are not a scan, because an address may be anywhere in them.
  */
 export function withoutVisitorData(value: Uint8Array): Uint8Array | null {
   try {

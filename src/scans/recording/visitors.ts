@@ -53,8 +53,8 @@ export async function destroySalts(pool: Pool, now: number): Promise<void> {
 }
 
 /**
- * The visitor of a scan that has none, or arrived after its day's salt was destroyed: it cannot be matched with other scans, so it
- * counts as a visitor of its own, taken from the random end of the scan's id (a UUID).
+ * The visitor of a scan that has none, or arrived after its day's salt was destroyed: it cannot be matched with other
+ * scans, so it counts as a visitor of its own, taken from the random end of the scan's id (a UUID).
  */
 export function unmatchedVisitor(scanId: string): bigint {
   return BigInt.asIntN(64, BigInt(`0x${scanId.slice(-17, -13)}${scanId.slice(-12)}`));

@@ -1,8 +1,8 @@
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
 
 /**
- * A column that a query over `codes c` selects to read the total scans of its rows. Only through this fragment does SQL of
- * other modules access the table. Index: primary key.
+ * A column that a query over `codes c` selects to read the total scans of its rows. Only through this fragment does SQL
+ * of other modules access the table. Index: primary key.
  */
 export const SCAN_COUNT = `
   coalesce((select t.scans from scan_totals t where t.code_id = c.id and t.account_id = c.account_id), 0) as scan_count`;

@@ -43,8 +43,8 @@ const listScansOfCode = statement<StoredScan>(
 
 /**
  * Reads the scans of an account, or of one of its codes, from `from` until before `to` (ms since 1970), oldest first,
- * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing. Fails with
- * INVALID_FIELD if a month of the window is archived, or becomes archived before its scans were read.
+ * in pages of at most 1,000. No transaction or cursor is held between pages, so a slow consumer blocks nothing. Fails
+ * with INVALID_FIELD if a month of the window is archived, or becomes archived before its scans were read.
  */
 export async function* readScanPages(
   on: Queryable,

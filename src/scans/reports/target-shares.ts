@@ -6,7 +6,10 @@ import { type FigureQuery, hourParts } from './scan-figures.ts';
 /** Maximum entries, the one of all others included: what 4 versions of the largest policy can decide. */
 const MAX_ENTRIES = 1_000;
 
-/** Scans that a version, rule and variant of a code's target decided; version 0: those of all entries that are not listed. */
+/**
+ * Scans that a version, rule and variant of a code's target decided; version 0: those of all entries that are not
+ * listed.
+ */
 export interface TargetShare {
   readonly version: number;
   readonly rule: number;
@@ -51,7 +54,8 @@ const readTargetsByHour = statement<TargetRow>(
 );
 
 /**
- * The scans of a code (UUID) in the window of a query of days or hours by what decided where they lead, most scans first.
+ * The scans of a code (UUID) in the window of a query of days or hours by what decided where they lead, most scans
+ * first.
  */
 export async function targetShares(
   on: Queryable,

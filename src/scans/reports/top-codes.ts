@@ -36,8 +36,8 @@ interface TopCode {
  * The account's most scanned codes over the days from `from` to `to`, both included, in ms since 1970; of codes with as
  * many scans, the one with the smaller id first. A code that was not scanned in the window is absent.
  *
- * Codes are read in the order of their lifetime scans, until no further code can have enough scans in the window. All reads
- * must be of one snapshot: otherwise a code that is scanned meanwhile could be missed by all of them.
+ * Codes are read in the order of their lifetime scans, until no further code can have enough scans in the window. All
+ * reads must be of one snapshot: otherwise a code that is scanned meanwhile could be missed by all of them.
  */
 export async function topCodes(
   on: Queryable,

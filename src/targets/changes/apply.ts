@@ -25,23 +25,24 @@ export const TARGET_CHANGE_TASK = taskOf({
 const ROWS_A_STEP = 2_500;
 
 /**
- * The size in bytes of the policies that a step has in memory at a time. Ordinary steps have less. Of 2,500 codes with policies
- * of 59 KB it had 215 MB, four steps of a core 860 MB, and each core that took over the work of one that ran out of memory
- * did so too.
+ * The size in bytes of the policies that a step has in memory at a time. Ordinary steps have less. Of 2,500 codes with
+ * policies of 59 KB it had 215 MB, four steps of a core 860 MB, and each core that took over the work of one that ran
+ * out of memory did so too.
  */
 const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 
 /*
- * The statements join the rows as a materialized part, which contains the account. If the planner knew that the account of
- * both tables is $1, and had no statistics of it yet, it would read all codes of the account for each row: 30 s for a step.
- * They don't ask whether a code is deleted: the planner would choose codes_in_folder, a partial index, whose look-ups by id
- * take twice as long.
+ * The statements join the rows as a materialized part, which contains the account. If the planner knew that the account
+ * of both tables is $1, and had no statistics of it yet, it would read all codes of the account for each row: 30 s for
+ * a step. They don't ask whether a code is deleted: the planner would choose codes_in_folder, a partial index, whose
+ * look-ups by id take twice as long.
  */
 
 /**
- * Locks the codes and returns the rows. In the order of the codes' ids, as in `deleteAccountCodes`, so that two transactions
- * cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next one sees what the
- * previous holders of the locks committed. `bytes`: of the policy that the code then has. Index: codes_pkey.
+ * Locks the codes and returns the rows. In the order of the codes' ids, as in `deleteAccountCodes`, so that two
+ * transactions cannot deadlock. Deleted codes too: they may be restored. In a statement of its own, so that the next
+ * one sees what the previous holders of the locks committed. `bytes`: of the policy that the code then has. Index:
+ * codes_pkey.
  */
 const lock = statement<{ index: number; deleted: boolean; bytes: number }>(
   'target_changes_lock',
@@ -73,8 +74,8 @@ const NEW_URL = 'coalesce(new_url, target_url)';
 const NEW_POLICY = `case when new_policy is null then policy else nullif(new_policy, '{}') end`;
 
 /**
- * Changes the targets of rows $3, whose codes are not deleted, as far as they differ, each as a new version, and with the
- * first change of a code also adds version 1. Indexes: target_change_rows_pkey, codes_pkey, target_versions_pkey.
+ * Changes the targets of rows $3, whose codes are not deleted, as far as they differ, each as a new version, and with
+ * the first change of a code also adds version 1. Indexes: target_change_rows_pkey, codes_pkey, target_versions_pkey.
  */
 const apply = statement<ChangedCode>(
   'target_changes_apply',
@@ -129,8 +130,8 @@ const correct = statement(
 );
 
 /**
- * Applies the next rows of a change in one transaction. Returns whether there are more; false also if another job applies
- * them, the change was deleted or its account is closed. `id`: UUID.
+ * Applies the next rows of a change in one transaction. Returns whether there are more; false also if another job
+ * applies them, the change was deleted or its account is closed. `id`: UUID.
  */
 export function applyNext(orm: MikroORM, platformUrl: string, id: string): Promise<boolean> {
   return runStep(orm, async (em, tx) => {

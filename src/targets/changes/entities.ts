@@ -37,8 +37,8 @@ export type TargetChangeEntity = InferEntity<typeof TargetChangeEntity>;
 export const REFERENCES = ['id', 'short_code', 'external_ref'] as const;
 
 /**
- * A row of a change. Its status follows from its outcome and the change's position. Without foreign keys, which would be
- * checked for each of 25,000 rows.
+ * A row of a change. Its status follows from its outcome and the change's position. Without foreign keys, which would
+ * be checked for each of 25,000 rows.
  */
 export const TargetChangeRowEntity = defineEntity({
   name: 'TargetChangeRow',

@@ -12,8 +12,8 @@ import { readPolicies } from '../policies.ts';
 import type { REFERENCES } from './entities.ts';
 
 /**
- * Rows that are validated before the event loop may run other tasks, and about how many values of their policies: a value takes
- * 4 µs, and a valid policy has up to 7,000.
+ * Rows that are validated before the event loop may run other tasks, and about how many values of their policies: a
+ * value takes 4 µs, and a valid policy has up to 7,000.
  */
 const SLICE = { items: 100, size: 2_000 };
 

@@ -74,7 +74,10 @@ export async function getTargetChange(
   return { change: changeMessage(change), rows: items.map((row) => rowMessage(change, row)), ...next };
 }
 
-/** A page of the account's changes, newest first. Index: target_changes_listed or target_changes_unfinished. `cursors`: for ids. */
+/**
+ * A page of the account's changes, newest first. Index: target_changes_listed or target_changes_unfinished. `cursors`:
+ * for ids.
+ */
 export async function listTargetChanges(
   { orm }: Database,
   cursors: Cursors,

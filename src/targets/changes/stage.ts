@@ -18,7 +18,10 @@ import { ROW_COLUMNS, TargetChangeEntity, type TargetChangeRowRecord } from './e
 import { type CodeOfRow, findCodes } from './find-codes.ts';
 import { type ReadRow, readRows } from './read-rows.ts';
 
-/** Marks rows whose code has their target already. Joined as in `apply.ts`. Indexes: target_change_rows_pkey, codes_pkey. */
+/**
+ * Marks rows whose code has their target already. Joined as in `apply.ts`. Indexes: target_change_rows_pkey,
+ * codes_pkey.
+ */
 const markUnchanged = statement<{ index: number }>(
   'target_changes_mark_unchanged',
   `with stored as materialized (
@@ -35,8 +38,8 @@ const markUnchanged = statement<{ index: number }>(
 );
 
 /**
- * Validates every row, finds its code and stores it, and charges the cost to the quota, all in the transaction of `tx`. A
- * dry run is completed with that, as is a change without a valid row. Every statement runs on `tx`: otherwise as many
+ * Validates every row, finds its code and stores it, and charges the cost to the quota, all in the transaction of `tx`.
+ * A dry run is completed with that, as is a change without a valid row. Every statement runs on `tx`: otherwise as many
  * calls as the pool has connections would each wait for a second one. Fails with TOO_MANY_ROWS or QUOTA_EXHAUSTED.
  */
 export async function stage(

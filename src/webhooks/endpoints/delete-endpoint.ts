@@ -4,15 +4,15 @@ import { LONG_MS } from '../sending/endpoint-leases.ts';
 import { lockEndpointRow } from './endpoints.ts';
 
 /**
- * Deliveries deleted in one transaction, which takes 0.2 s with ten attempts each. It locks the endpoint: until it is marked,
- * events of all accounts wait for that.
+ * Deliveries deleted in one transaction, which takes 0.2 s with ten attempts each. It locks the endpoint: until it is
+ * marked, events of all accounts wait for that.
  */
 const MAX_DELETED = 5_000;
 
 /**
  * Foreign keys delete the attempts. Upkeep may delete deliveries that were chosen. Indexes:
- * webhook_deliveries_endpoint_id_event_id_key, webhook_deliveries_pkey, webhook_endpoints_pkey, forced by `byIndex`. By id, those
- * of all endpoints could be read.
+ * webhook_deliveries_endpoint_id_event_id_key, webhook_deliveries_pkey, webhook_endpoints_pkey, forced by `byIndex`. By
+ * id, those of all endpoints could be read.
  */
 const deleteDeliveries = statement<{ more: boolean }>(
   'webhooks_delete_deliveries',
@@ -39,8 +39,9 @@ const ofAccount = statement<{ id: string }>(
 const deleteBudgets = statement('webhooks_delete_budgets', 'delete from webhook_attempt_budgets where account_id = $1');
 
 /**
- * Deletes an endpoint, which the transaction has locked, with up to 5,000 of its deliveries. If more may be left, it is only
- * marked: nothing is sent to it, no call finds it, and `finishEndpoints` continues. Returns whether more may be left.
+ * Deletes an endpoint, which the transaction has locked, with up to 5,000 of its deliveries. If more may be left, it is
+ * only marked: nothing is sent to it, no call finds it, and `finishEndpoints` continues. Returns whether more may be
+ * left.
  */
 export async function deleteEndpoint(tx: Queryable, id: string): Promise<boolean> {
   await run(tx, byIndex);

@@ -33,7 +33,10 @@ export async function insertEndpoint(
   return added;
 }
 
-/** Counts no more than it takes to see that there are many. Indexes: webhook_endpoints_of_account, webhook_deliveries_failed. */
+/**
+ * Counts no more than it takes to see that there are many. Indexes: webhook_endpoints_of_account,
+ * webhook_deliveries_failed.
+ */
 const countFailed = statement<{ id: string; failed: number }>(
   'webhooks_count_failed',
   `select e.id, (

@@ -21,8 +21,8 @@ const lockUnfinished = statement<{ deleted: boolean }>(
 );
 
 /**
- * Fails what is left of the pending deliveries of disabled endpoints, and deletes what is left of deleted ones; rejects with the
- * first failure, after a step for each of the others. Any number of processes may run it at once.
+ * Fails what is left of the pending deliveries of disabled endpoints, and deletes what is left of deleted ones; rejects
+ * with the first failure, after a step for each of the others. Any number of processes may run it at once.
  */
 export async function finishEndpoints(pool: Pool, stopping: AbortSignal): Promise<void> {
   let left = await run(pool, unfinished);

@@ -5,9 +5,9 @@ const CONTINUE = Buffer.from('HTTP/1.1 100 ');
 const END_OF_HEAD = '\r\n\r\n';
 
 /**
- * undici closes the connection if a server sends 100 Continue without being asked, which servers may do, while it accepts all
- * other interim responses. So the 100 becomes a 103 where a read begins with it: servers send it before anything else.
- * Source: RFC 9110, section 15.2.
+ * undici closes the connection if a server sends 100 Continue without being asked, which servers may do, while it
+ * accepts all other interim responses. So the 100 becomes a 103 where a read begins with it: servers send it before
+ * anything else. Source: RFC 9110, section 15.2.
  */
 export function acceptContinue(connect: buildConnector.connector): buildConnector.connector {
   return filterReads(connect, () => (bytes) => {

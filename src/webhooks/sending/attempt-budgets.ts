@@ -44,8 +44,8 @@ export interface Grant extends BudgetKey {
 }
 
 /**
- * Attempts left in the budget of row `b`. Not less than 0: `now()` is the start of the transaction, and one that began later
- * may have spent the whole budget already.
+ * Attempts left in the budget of row `b`. Not less than 0: `now()` is the start of the transaction, and one that began
+ * later may have spent the whole budget already.
  */
 const REMAINING = `greatest(0, floor(${BURST} - greatest(extract(epoch from b.spent_until - now()), 0) / ${REFILL_S}))`;
 

@@ -12,7 +12,10 @@ const STORED_BYTES = 1_024;
 const READ_BYTES = 16_384;
 /** How long an idle connection is kept, in ms. */
 const IDLE_MS = 4_000;
-/** How many interim responses (1xx) may precede the response. A receiver could send them for as long as the attempt lasts. */
+/**
+ * How many interim responses (1xx) may precede the response. A receiver could send them for as long as the attempt
+ * lasts.
+ */
 const MAX_INTERIM = 20;
 
 class TooManyInterimResponses extends Error {
@@ -45,8 +48,8 @@ export interface Outcome {
 }
 
 /**
- * The connections of a process. Their number is unlimited and they have no timeouts for responses: endpoints on the same host
- * must not wait for one another. Receivers cannot extend the time for which idle ones are kept.
+ * The connections of a process. Their number is unlimited and they have no timeouts for responses: endpoints on the
+ * same host must not wait for one another. Receivers cannot extend the time for which idle ones are kept.
  */
 export function connectionsOf(connect: buildConnector.connector): Agent {
   return new Agent({

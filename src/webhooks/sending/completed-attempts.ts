@@ -23,8 +23,8 @@ interface CompletedAttempt {
 export interface CompletedAttempts {
   add(attempt: CompletedAttempt): void;
   /**
-   * Records the attempts that are completed now, disables endpoints that have failed for too long, and refunds successful
-   * attempts. What could not be recorded is kept for the next call.
+   * Records the attempts that are completed now, disables endpoints that have failed for too long, and refunds
+   * successful attempts. What could not be recorded is kept for the next call.
    */
   record(): Promise<void>;
 }

@@ -45,12 +45,15 @@ interface Limits {
   /** Deliveries of one endpoint that are queued in this process. */
   queuedPerEndpoint: number;
   /**
-   * Bodies in the memory of this process: of one endpoint, which may exceed this by one, and of all. Beyond that an endpoint
-   * without any gets one at a time, so that no account's deliveries keep others from being sent.
+   * Bodies in the memory of this process: of one endpoint, which may exceed this by one, and of all. Beyond that an
+   * endpoint without any gets one at a time, so that no account's deliveries keep others from being sent.
    */
   bytesPerEndpoint: number;
   bytes: number;
-  /** Working endpoints that one process leases, and throttled ones: these may all hang, and must not take the place of those. */
+  /**
+   * Working endpoints that one process leases, and throttled ones: these may all hang, and must not take the place of
+   * those.
+   */
   endpoints: number;
   /** When another process may lease the endpoints of a process that died. */
   leaseMs: number;

@@ -48,8 +48,8 @@ export function lockEndpoint(tx: Queryable, id: string): Promise<EndpointState |
 }
 
 /**
- * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Of an unverified
- * one, only results of its test events count. Source: docs/contract.md, "Events".
+ * The reason to disable an endpoint after the given results, for its owner; undefined to leave it enabled. Of an
+ * unverified one, only results of its test events count. Source: docs/contract.md, "Events".
  */
 export function reasonToDisable(
   { verified_at, failing_ms }: Pick<LeasedEndpointRow, 'verified_at' | 'failing_ms'>,
@@ -64,8 +64,9 @@ export function reasonToDisable(
 }
 
 /**
- * Disables an endpoint for what happened at its URL, and records that in the account's audit log. Returns false, and does
- * nothing, if it is disabled already or has another URL meanwhile, or if `applies` returns false in the transaction.
+ * Disables an endpoint for what happened at its URL, and records that in the account's audit log. Returns false, and
+ * does nothing, if it is disabled already or has another URL meanwhile, or if `applies` returns false in the
+ * transaction.
  */
 export async function disableAndAudit(
   pool: Pool,
@@ -86,8 +87,8 @@ export async function disableAndAudit(
 }
 
 /**
- * Disables the endpoints that no attempt will disable, as none is made: those whose test event failed, but whose process
- * died before it disabled them, and those that have failed for five days and get no more events.
+ * Disables the endpoints that no attempt will disable, as none is made: those whose test event failed, but whose
+ * process died before it disabled them, and those that have failed for five days and get no more events.
  */
 export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
   for (const row of await run(pool, idle, [DISABLE_AFTER_MS])) {

@@ -29,8 +29,8 @@ export interface LeasedEndpointRow {
 }
 
 /**
- * How long fetching deliveries, recording attempts, and releasing, disabling or deleting endpoints may take, in ms: a hundred
- * times what 5,000 deliveries or 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
+ * How long fetching deliveries, recording attempts, and releasing, disabling or deleting endpoints may take, in ms: a
+ * hundred times what 5,000 deliveries or 1,000 attempts take. For a Postgres that vanishes meanwhile: see `PROMPT_MS`.
  */
 export const LONG_MS = 20_000;
 

@@ -18,7 +18,9 @@ export interface LeasedEndpoint {
   readonly fetched: FetchedDeliveries;
   /** Number of requests in flight. */
   inFlight: number;
-  /** Until when this process may send to it, as far as it knows, in ms of `performance.now()`. Afterwards another may. */
+  /**
+   * Until when this process may send to it, as far as it knows, in ms of `performance.now()`. Afterwards another may.
+   */
   leasedUntil: number;
   /** When it was leased or an attempt was last recorded, in ms of `performance.now()`. */
   lastActiveAt: number;
@@ -73,8 +75,8 @@ export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
   /** Updates the endpoints whose leases were renewed, and removes all others. */
   applyRenewal(rows: readonly LeasedEndpointRow[], leasedUntil: number): void;
   /**
-   * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are queued, and of which
-   * size, so that the bodies of all that are fetched take `bytes`, or more by the last one.
+   * How many deliveries to fetch for each endpoint with fewer than `low` queued, so that at most `most` are queued, and
+   * of which size, so that the bodies of all that are fetched take `bytes`, or more by the last one.
    */
   capacities(limits: { low: number; most: number; bytes: number }): Capacity[];
   /** UUIDs of the endpoints that have been idle for `ms`. */
@@ -113,8 +115,8 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
         leased.set(row.id, { ...state, queued: [], fetched: new FetchedDeliveries(), inFlight: 0, lastActiveAt: now });
       else {
         Object.assign(known, state);
-        // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events. Without
-        // secrets it would be sent unsigned.
+        // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events.
+        // Without secrets it would be sent unsigned.
         if (isThrottled(row) || known.secrets.length === 0) {
           for (const { id } of known.queued.splice(0)) known.fetched.delete(id);
         }

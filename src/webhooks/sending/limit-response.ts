@@ -1,7 +1,10 @@
 import type { buildConnector } from 'undici';
 import { filterReads } from './filter-reads.ts';
 
-/** Most bytes of one response, with all that is read of its body and interim responses. Ordinary ones have a few hundred. */
+/**
+ * Most bytes of one response, with all that is read of its body and interim responses. Ordinary ones have a few
+ * hundred.
+ */
 const MAX_RESPONSE_BYTES = 128 * 1024;
 
 /** A receiver sent more than 128 KiB in response to one request. */
@@ -12,8 +15,9 @@ export class ResponseTooLong extends Error {
 }
 
 /**
- * Closes a connection that has received over 128 KiB since the last request was written. undici limits neither the reason
- * phrase nor the extensions of chunks, which a receiver could send at full speed for as long as the attempt lasts.
+ * Closes a connection that has received over 128 KiB since the last request was written. undici limits neither the
+ * reason phrase nor the extensions of chunks, which a receiver could send at full speed for as long as the attempt
+ * lasts.
  */
 export function limitResponse(connect: buildConnector.connector): buildConnector.connector {
   return filterReads(connect, (socket) => {

@@ -67,12 +67,13 @@ export interface DeliveryResult {
 }
 
 /**
- * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint, and webhook_deliveries_pkey. $2 and $7:
- * the limits of each; $3: test events only; $4: deliveries fetched before; $5 and $6: the known URLs and secrets; $8:
- * endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a large body is known
- * without reading it. An endpoint whose URL or secret has changed gets nothing until its lease is renewed: its new test event
- * would go to the former URL and count as delivered, and a receiver that knows only the new secret would reject what is signed
- * with the former one alone. Nor does a disabled one, whose pending deliveries fail a few thousand at a time.
+ * Indexes: webhook_deliveries_due or webhook_deliveries_tests, one scan per endpoint, and webhook_deliveries_pkey. $2
+ * and $7: the limits of each; $3: test events only; $4: deliveries fetched before; $5 and $6: the known URLs and
+ * secrets; $8: endpoints that get one in any case; $9: the size of all, in which endpoints take turns. The size of a
+ * large body is known without reading it. An endpoint whose URL or secret has changed gets nothing until its lease is
+ * renewed: its new test event would go to the former URL and count as delivered, and a receiver that knows only the new
+ * secret would reject what is signed with the former one alone. Nor does a disabled one, whose pending deliveries fail
+ * a few thousand at a time.
  */
 const selectDue = promptStatement<DueDelivery>(
   'webhooks_due',
@@ -110,8 +111,9 @@ const selectDue = promptStatement<DueDelivery>(
 
 /**
  * Index: webhook_deliveries_pkey. Stores every attempt, but updates a delivery only if its state is still the one in
- * which the attempt was made; returns those of test events. Deliveries that were deleted meanwhile are skipped. Results are
- * joined with the table, and not with each other, whose number the planner does not know: it would compare each with each.
+ * which the attempt was made; returns those of test events. Deliveries that were deleted meanwhile are skipped. Results
+ * are joined with the table, and not with each other, whose number the planner does not know: it would compare each
+ * with each.
  */
 const recordAttempts = statement<{ id: string }>(
   'webhooks_record_attempts',
@@ -136,8 +138,8 @@ const recordAttempts = statement<{ id: string }>(
 );
 
 /**
- * Whether attempts to an endpoint succeeded: while it is unverified, only those of its test events count, as others were made
- * before it was enabled again. Null if none counts.
+ * Whether attempts to an endpoint succeeded: while it is unverified, only those of its test events count, as others
+ * were made before it was enabled again. Null if none counts.
  */
 const SUCCEEDED = 'case when e.verified_at is null then result.test_succeeded else result.succeeded end';
 
@@ -164,8 +166,8 @@ const recordEndpointResults = statement<LeasedEndpointRow>(
 /** The queue of pending deliveries, for one process. Endpoints and deliveries are named by their UUIDs. */
 export interface Queue extends EndpointLeases {
   /**
-   * Due deliveries of leased endpoints, except those `fetched` before, the longest overdue of an endpoint first. `bytes`: the
-   * size of their bodies in all, which the last of them may exceed.
+   * Due deliveries of leased endpoints, except those `fetched` before, the longest overdue of an endpoint first.
+   * `bytes`: the size of their bodies in all, which the last of them may exceed.
    */
   due(capacities: readonly Capacity[], fetched: readonly string[], bytes: number): Promise<DueDelivery[]>;
   /** Records attempts and the state of their endpoints in one transaction. */

@@ -5,8 +5,8 @@ import type { Redirects } from '../wrk.ts';
 export const LINKS = 100_000;
 
 /**
- * A product that shortens links, running, with `LINKS` of them. It is started with its production settings and its limits
- * on requests lifted by its own settings.
+ * A product that shortens links, running, with `LINKS` of them. It is started with its production settings and its
+ * limits on requests lifted by its own settings.
  */
 export interface Peer {
   readonly name: string;
@@ -58,8 +58,8 @@ export interface PeerOptions {
 }
 
 /**
- * Targets begin with this. Kutt looks up the host of each target before it creates a link; an address (of those reserved
- * for documentation, RFC 5737) needs no DNS, so that no network is measured.
+ * Targets begin with this. Kutt looks up the host of each target before it creates a link; an address (of those
+ * reserved for documentation, RFC 5737) needs no DNS, so that no network is measured.
  */
 export const TARGET = 'http://192.0.2.10/menu?table=';
 

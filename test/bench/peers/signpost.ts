@@ -12,8 +12,8 @@ const BATCH = 25_000;
 
 /**
  * Signpost as a local run has it, with its log in Postgres. A key makes at most 120 requests a minute, so creates and
- * lists are spread over ten accounts, whose windows are emptied between rounds. Each of them has as many links as a peer
- * has in all; codes for redirects belong to one more account and are created in batches, so that all have routes.
+ * lists are spread over ten accounts, whose windows are emptied between rounds. Each of them has as many links as a
+ * peer has in all; codes for redirects belong to one more account and are created in batches, so that all have routes.
  */
 export async function startSignpost(platform: Platform, { running }: Pick<PeerOptions, 'running'>): Promise<Peer> {
   const { pids } = platform;

@@ -11,8 +11,8 @@ import styles from './charts.module.css';
 const HEIGHT = 240;
 
 /**
- * The drawing: scans as a filled line, visitors as a lighter one. An interval that is not over yet is a dot beside the line,
- * which would fall towards zero. Canvas can't be read aloud, so the table says the same.
+ * The drawing: scans as a filled line, visitors as a lighter one. An interval that is not over yet is a dot beside the
+ * line, which would fall towards zero. Canvas can't be read aloud, so the table says the same.
  */
 export default function Plot({
   intervals,

@@ -30,8 +30,9 @@ interface EditLandingPageProps {
 const client = createClient(CodesService, transport);
 
 /**
- * Gives a code this page, and returns it as the core has stored it, also by an earlier call whose answer was lost. If the
- * code has another one than `expected` by now, it keeps that, which is returned as `other`: UpdateCode would replace it.
+ * Gives a code this page, and returns it as the core has stored it, also by an earlier call whose answer was lost. If
+ * the code has another one than `expected` by now, it keeps that, which is returned as `other`: UpdateCode would
+ * replace it.
  */
 async function savePage(
   id: string,

@@ -22,8 +22,8 @@ const Drawer = lazy(loadDrawer);
 const Palette = lazy(loadPalette);
 
 /**
- * The frame around all pages: navigation, the account, search, messages; or the way to sign in. When the session ends, the
- * page stays as it is, hidden and at rest: with what was entered it appears again once the person has signed in.
+ * The frame around all pages: navigation, the account, search, messages; or the way to sign in. When the session ends,
+ * the page stays as it is, hidden and at rest: with what was entered it appears again once the person has signed in.
  */
 export function Shell() {
   const { data: session } = useSuspenseQuery(sessionQuery);

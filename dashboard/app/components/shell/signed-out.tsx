@@ -22,7 +22,8 @@ export function SignedOutPage({ signIn }: { readonly signIn: readonly string[] }
     // What had the focus may be hidden now: so the page is read aloud.
     main.current?.focus();
   }, [shell.signedOut.title]);
-  // The guards of the hidden page are at rest. For another account or person nothing is kept, so there is nothing to ask.
+  // The guards of the hidden page are at rest. For another account or person nothing is kept, so there is nothing to
+  // ask.
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: ({ current, next }) => isKept && current.pathname !== next.pathname,
     enableBeforeUnload: () => isKept && !isOpeningAnew(),

@@ -1,6 +1,6 @@
 /**
- * What the core says about a field, without the name of the field, and what it is in German. A test compares them with the
- * core's.
+ * What the core says about a field, without the name of the field, and what it is in German. A test compares them with
+ * the core's.
  */
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [/^(?:is required|must be at least 1 character)\.$/, 'bitte ausfüllen.'],

@@ -1,8 +1,8 @@
 import { fieldSentence } from './field-sentences.ts';
 
 /**
- * Sentences of the core about codes and rows, of batches and of changes of many codes, and what they are in German; but for
- * those about a field, which begin with its name. A test compares them with the core's.
+ * Sentences of the core about codes and rows, of batches and of changes of many codes, and what they are in German; but
+ * for those about a field, which begin with its name. A test compares them with the core's.
  */
 const SENTENCES: readonly (readonly [RegExp, string | ((...groups: string[]) => string)])[] = [
   [/^A row must be an object\.$/, 'Eine Zeile muss ein Objekt sein.'],

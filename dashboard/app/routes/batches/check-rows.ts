@@ -66,8 +66,9 @@ export interface CheckedRows {
 }
 
 /**
- * Reads the rows, gives each the tags for all codes as well, and checks what can be checked here. The core decides finally,
- * and rows fail one by one. `tagsForAll`: if no code can have them, the problem is theirs and none of the rows'.
+ * Reads the rows, gives each the tags for all codes as well, and checks what can be checked here. The core decides
+ * finally, and rows fail one by one. `tagsForAll`: if no code can have them, the problem is theirs and none of the
+ * rows'.
  */
 export function checkRows(
   { rows, numbers }: CsvFile,

@@ -13,7 +13,10 @@ import type { CsvFile } from './read-csv.ts';
 /** The most problems that are listed; the file to download has all of them. */
 const MAX_LISTED = 50;
 
-/** Whether the account has batches (also while that is not known); and, if known and limited, the rows of one and further codes. */
+/**
+ * Whether the account has batches (also while that is not known); and, if known and limited, the rows of one and
+ * further codes.
+ */
 export function usePlanLimits() {
   const { data } = useQuery(AccountsService.method.getAccount, {});
   const { batchLimit, codeLimit, codesUsed = 0n } = data?.usage ?? {};

@@ -19,7 +19,9 @@ interface Running {
   readonly total: number;
 }
 
-/** The files of a batch: its images, its codes, and the rows without codes. One is made at a time, and can be stopped. */
+/**
+ * The files of a batch: its images, its codes, and the rows without codes. One is made at a time, and can be stopped.
+ */
 export function Downloads({ batch, title }: { readonly batch: Batch; readonly title: string }) {
   const { batches, common, rowSentence } = useMessages();
   const format = useFormat();

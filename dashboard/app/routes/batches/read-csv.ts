@@ -72,7 +72,9 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
 
 class TooManyRows extends Error {}
 
-/** A cell of a file that the dashboard has written, whose rows were corrected: without what `downloadCsv` put before it. */
+/**
+ * A cell of a file that the dashboard has written, whose rows were corrected: without what `downloadCsv` put before it.
+ */
 function withoutApostrophe(cell: string): string {
   return /^'[=+\-@]/.test(cell) ? cell.slice(1) : cell;
 }

@@ -122,7 +122,10 @@ function requestFrom(rows: readonly BatchRowInput[], options: BatchOptions) {
   });
 }
 
-/** The id of the batch once its rows are staged: the newest one, if it appeared meanwhile and has the same name and number of rows. */
+/**
+ * The id of the batch once its rows are staged: the newest one, if it appeared meanwhile and has the same name and
+ * number of rows.
+ */
 async function findStaged({ rows, name }: CreateBatchRequest, signal: AbortSignal): Promise<string | undefined> {
   const newest = async () => (await client.listBatches({ limit: 1 }, { signal })).batches[0];
   try {

@@ -123,7 +123,8 @@ function Deleted({ code }: { readonly code: Code }) {
   const { codes, code: texts } = useMessages();
   const mayEdit = useMay('editor');
   const actions = useCodeActions();
-  // The button that had the focus is gone: first the menu of what can be done with the code, then the one that restores it.
+  // The button that had the focus is gone: first the menu of what can be done with the code, then the one that restores
+  // it.
   useEffect(() => {
     catchFocus();
     return () => void requestAnimationFrame(catchFocus);

@@ -4,7 +4,10 @@ import { type Timestamp, timestampDate, timestampFromDate, timestampFromMs, time
 export interface DraftInstant {
   /** `YYYY-MM-DDTHH:MM` in the browser's time zone; empty for none. */
   readonly typed: string;
-  /** The exact instant until the field is edited: the hour that autumn repeats, and fractions of seconds, can't be typed. */
+  /**
+   * The exact instant until the field is edited: the hour that autumn repeats, and fractions of seconds, can't be
+   * typed.
+   */
   readonly unedited?: Timestamp | undefined;
 }
 
@@ -28,8 +31,8 @@ function localInstant(instant: Timestamp | undefined): string {
 }
 
 /**
- * Which one an instant is of the two with its local time, in the hour that autumn repeats; undefined in other hours. A typed
- * time means the first.
+ * Which one an instant is of the two with its local time, in the hour that autumn repeats; undefined in other hours. A
+ * typed time means the first.
  */
 export function repetitionOf(draft: DraftInstant): 'first' | 'second' | undefined {
   const instant = instantOf(draft);
@@ -47,8 +50,8 @@ export function typedInstant(typed: string): Timestamp | undefined {
 }
 
 /**
- * Such fields let people type years of six digits, which `Date` does not understand, and the hour that spring leaves out,
- * for which `Date` takes the one after it.
+ * Such fields let people type years of six digits, which `Date` does not understand, and the hour that spring leaves
+ * out, for which `Date` takes the one after it.
  */
 export function dateProblem(typed: string): DateProblem | undefined {
   if (typed === '') return undefined;

@@ -23,7 +23,9 @@ const BEFORE_MS = 5 * 60_000;
 /** Scans are recorded up to this long after others that were answered later: each poll reads them again. */
 const LATE_MS = 15_000;
 
-/** The newest scans that are listed, and the most that one poll reads: of a code that is scanned 1,000 times a second. */
+/**
+ * The newest scans that are listed, and the most that one poll reads: of a code that is scanned 1,000 times a second.
+ */
 const MAX_SHOWN = 25;
 const MAX_READ = 20_000;
 

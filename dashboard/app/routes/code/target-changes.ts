@@ -11,8 +11,8 @@ import { useMessages } from '../../messages/index.ts';
 export const targets = createClient(TargetsService, transport);
 
 /**
- * The version that a change is to expect when it is sent again because its answer was lost: `replaced`, or the next one if
- * that is by the same person, so that the earlier call has made it. Sending it again then changes nothing.
+ * The version that a change is to expect when it is sent again because its answer was lost: `replaced`, or the next one
+ * if that is by the same person, so that the earlier call has made it. Sending it again then changes nothing.
  */
 export async function versionAfterLostAnswer(id: string, replaced: number, author: string): Promise<number> {
   const { target } = await targets.getTarget({ id });
@@ -20,8 +20,8 @@ export async function versionAfterLostAnswer(id: string, replaced: number, autho
 }
 
 /**
- * Returns a function that sets the target of a code to that of an earlier version, unless another person has changed it since
- * version `current`. It can be undone, which is a roll-back to that version.
+ * Returns a function that sets the target of a code to that of an earlier version, unless another person has changed it
+ * since version `current`. It can be undone, which is a roll-back to that version.
  */
 export function useRollBack(id: string): (version: number, current: number) => Promise<void> {
   const { target: texts } = useMessages();

@@ -13,8 +13,8 @@ interface Attempt {
 }
 
 /**
- * What the form says at its fields, by their paths in the API. What is missing, and addresses that may not be complete yet,
- * are reported once it was sent.
+ * What the form says at its fields, by their paths in the API. What is missing, and addresses that may not be complete
+ * yet, are reported once it was sent.
  */
 export function targetErrors(draft: TargetDraft, attempt: Attempt, messages: Messages): ReadonlyMap<string, string> {
   const { wasSent, unfinished, rejected } = attempt;

@@ -22,7 +22,10 @@ interface SaveTargetOptions {
 interface SaveTarget {
   readonly save: (draft: TargetDraft) => Promise<void>;
   readonly isPending: boolean;
-  /** Why the last try failed: TARGET_CHANGED if another person has changed the target. The next try replaces their version. */
+  /**
+   * Why the last try failed: TARGET_CHANGED if another person has changed the target. The next try replaces their
+   * version.
+   */
   readonly error: Error | null;
   readonly reset: () => void;
 }

@@ -41,8 +41,8 @@ export function WorldMap({ countries }: { readonly countries: readonly Bar[] }) 
 }
 
 /**
- * The upper limits of the steps, each about as many times the one before: scans of countries differ by orders of magnitude,
- * so that equal steps would show one dark country and a pale world.
+ * The upper limits of the steps, each about as many times the one before: scans of countries differ by orders of
+ * magnitude, so that equal steps would show one dark country and a pale world.
  */
 function limitsOf(counts: readonly number[]): number[] {
   const most = Math.max(0, ...counts);

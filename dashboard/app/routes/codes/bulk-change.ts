@@ -43,8 +43,8 @@ export async function changeCodes(
 }
 
 /**
- * Takes a change back: each code gets what it had before, unless another person has filed it elsewhere or changed its target
- * since. Those fail with `changedSince`.
+ * Takes a change back: each code gets what it had before, unless another person has filed it elsewhere or changed its
+ * target since. Those fail with `changedSince`.
  */
 export async function undoChange(
   change: BulkChange,

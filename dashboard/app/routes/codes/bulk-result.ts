@@ -12,7 +12,10 @@ interface BulkFailure {
 export interface BulkResult {
   /** The changed codes, as they were before; empty if they are too many to undo. */
   readonly before: readonly Code[];
-  /** Codes that may have been changed, or may still be, as they were before: the core has not yet said what became of them. */
+  /**
+   * Codes that may have been changed, or may still be, as they were before: the core has not yet said what became of
+   * them.
+   */
   readonly uncertain: readonly Code[];
   /** How many of `uncertain` a change of targets in the background has not come to yet. */
   readonly pending: number;

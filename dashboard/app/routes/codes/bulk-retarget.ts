@@ -14,8 +14,8 @@ export interface RunOptions {
 const targetsClient = createClient(TargetsService, transport);
 
 /**
- * Changes targets in the background and follows it. If that fails, codes whose results have not been read may be changed,
- * too.
+ * Changes targets in the background and follows it. If that fails, codes whose results have not been read may be
+ * changed, too.
  */
 export async function retarget(
   codes: readonly Code[],
@@ -67,8 +67,8 @@ async function follow(id: string, tally: Tally, { onProgress, signal }: RunOptio
 }
 
 /**
- * Waits until a change of targets has ended: rows that are not applied yet would come after an undo. Without its id, waits for
- * all changes of the account.
+ * Waits until a change of targets has ended: rows that are not applied yet would come after an undo. Without its id,
+ * waits for all changes of the account.
  */
 export async function retargetEnds(id: string | undefined): Promise<void> {
   const end = async (id: string) => {

@@ -104,8 +104,8 @@ export function BulkRun({ job, selection, filter, count, onDone }: BulkRunProps)
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: it runs once; the job of a run never changes.
   useEffect(() => {
-    // React's strict mode runs effects twice in development; the second run is the one that counts. Effects also run again
-    // when a page that was hidden until the next sign-in appears; a job that has started is not repeated then.
+    // React's strict mode runs effects twice in development; the second run is the one that counts. Effects also run
+    // again when a page that was hidden until the next sign-in appears; a job that has started is not repeated then.
     let isCurrent = true;
     const run = async () => {
       await Promise.resolve();

@@ -33,8 +33,8 @@ interface CodeTableProps {
 }
 
 /**
- * The list of codes, of which only the visible rows exist. One row is active, which the arrow keys move; the list itself
- * keeps the focus, so that Tab leads out of it whatever its length.
+ * The list of codes, of which only the visible rows exist. One row is active, which the arrow keys move; the list
+ * itself keeps the focus, so that Tab leads out of it whatever its length.
  */
 export function CodeTable(props: CodeTableProps) {
   const { list: scroller, total, codeAt, onShow, selecting, isSelectable, onSelectRange, openCode, onOpen } = props;

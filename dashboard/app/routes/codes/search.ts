@@ -20,8 +20,8 @@ export const STATES = ['active', 'paused', 'deleted'] as const;
 export const KINDS = ['dynamic', 'static', 'landing_page'] as const;
 
 /**
- * Reads the filters from an address. An invalid value becomes undefined instead of being left out: the router would keep a
- * filter that is left out as it is in the address.
+ * Reads the filters from an address. An invalid value becomes undefined instead of being left out: the router would
+ * keep a filter that is left out as it is in the address.
  */
 export function validateCodesSearch(search: Record<string, unknown>): CodesSearch {
   const { q, folder, tags, state, kind, code } = search;

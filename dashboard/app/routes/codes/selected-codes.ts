@@ -10,8 +10,8 @@ const client = createClient(CodesService, transport);
 
 /**
  * The selected codes, page by page. Single ones are as they were when they were selected, or as a list has shown them
- * since; all that match are read with cursors, which do not skip a code when the change takes those before it out of the
- * list.
+ * since; all that match are read with cursors, which do not skip a code when the change takes those before it out of
+ * the list.
  */
 export async function* selectedCodes(
   { all, codes }: Selection,

@@ -27,7 +27,8 @@ export function useSelection(key: string): Selecting {
   if (held.key !== key) setHeld({ key, selection: NONE });
   const selection = held.key === key ? held.selection : NONE;
   return useMemo(() => {
-    // A range is added once its pages are loaded: to what is selected by then, and not to the selection of another list.
+    // A range is added once its pages are loaded: to what is selected by then, and not to the selection of another
+    // list.
     const change = (next: (selection: Selection) => Selection) =>
       setHeld((now) => (now.key === key ? { key, selection: next(now.selection) } : now));
     return {

@@ -40,8 +40,8 @@ export function merge(kind: LabelKind, id: string, into: string): Promise<unknow
 }
 
 /**
- * Deletes a folder or tag. Resolves to what puts it back on its codes, and tells how many of them could not get it, as those
- * that were filed elsewhere meanwhile; undefined if it had too many.
+ * Deletes a folder or tag. Resolves to what puts it back on its codes, and tells how many of them could not get it, as
+ * those that were filed elsewhere meanwhile; undefined if it had too many.
  */
 export async function remove(kind: LabelKind, label: Label): Promise<(() => Promise<number>) | undefined> {
   const ids = label.codeCount <= MAX_UNDONE ? await codesOf(kind, label.id) : [];

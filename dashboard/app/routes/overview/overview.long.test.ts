@@ -9,7 +9,9 @@ import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
 import { type DashboardPages, startPages } from '../../pages.fixture.ts';
 
-/** What the first page may load of the built files until all but the chart is there, in bytes as they are transferred. */
+/**
+ * What the first page may load of the built files until all but the chart is there, in bytes as they are transferred.
+ */
 const MAX_FIRST_LOAD = 200_000;
 
 const DAY_MS = 86_400_000;

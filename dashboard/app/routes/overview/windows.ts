@@ -9,7 +9,10 @@ export interface Window {
   readonly to: Timestamp;
 }
 
-/** The last `days` days and the rest of today: cores have counted whole days, and would count the scans of others one by one. */
+/**
+ * The last `days` days and the rest of today: cores have counted whole days, and would count the scans of others one by
+ * one.
+ */
 export function lastDays(days: number, now = serverNow()): Window {
   const today = now - (now % DAY_MS);
   return { from: timestampFromMs(today - (days - 1) * DAY_MS), to: timestampFromMs(today + DAY_MS - 1) };

@@ -56,7 +56,8 @@ export function Members({ members }: { readonly members: readonly Member[] }) {
   const changeOthers = (member: Member, role: RoleName) =>
     changeRole(member, role, () => takeBackRole(member, roleOf(role)));
   const chooseRole = (member: Member, role: RoleName) => {
-    // An arrow key is enough to choose another role. People can't give themselves theirs back, and owners can do everything.
+    // An arrow key is enough to choose another role. People can't give themselves theirs back, and owners can do
+    // everything.
     if (member.id === self.id || role === 'owner') setAsked({ member, role });
     else void changeOthers(member, role).catch(() => undefined);
   };
