@@ -387,7 +387,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
   });
 
   test('closes a dialog whose call has ended after the session', async () => {
-    const page = await pages.open('/team', { context: { locale: 'en-IE' } });
+    const page = await pages.open('/team', { context: { locale: 'en-BZ' } });
     await page.getByRole('button', { name: 'Add a member' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'E-mail address' }).fill('added@harbour.example');

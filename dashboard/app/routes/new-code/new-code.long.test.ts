@@ -258,19 +258,6 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.close();
   });
 
-  test('takes a tag from the list as it is, also with a comma', async () => {
-    await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/', tags: ['Berlin, Mitte'] });
-    const page = await pages.open('/codes/new');
-    const tags = page.getByRole('combobox', { name: 'Tags' });
-    await tags.fill('Berl');
-    await page.getByRole('option', { name: 'Berlin, Mitte' }).waitFor();
-    await tags.press('ArrowDown');
-    await tags.press('Enter');
-    const chosen = page.getByRole('list', { name: 'Chosen tags' }).getByRole('listitem');
-    await expect.poll(() => chosen.allTextContents()).toEqual(['Berlin, Mitte']);
-    await page.close();
-  });
-
   test('keeps the focus at the tags when one is removed', async () => {
     const page = await pages.open('/codes/new');
     const tags = page.getByRole('combobox', { name: 'Tags' });
