@@ -29,7 +29,8 @@ export async function readTargetRows(path: string): Promise<FileRow[]> {
   const rows = parsed(await readOptionFile('--file', path));
   if (rows.length === 0) throw new UsageError(`--file: ${path} has no rows below its header.`);
   if (rows.length > MAX_ROWS) {
-    throw new UsageError(`--file: ${path} has more than 25,000 rows. Split it: a change takes at most that many.`);
+    const most = MAX_ROWS.toLocaleString('en');
+    throw new UsageError(`--file: ${path} has more than ${most} rows. Split it: a change takes at most that many.`);
   }
   return rows.map(({ record, info }) => ({ row: 1 + info.empty_lines + info.records, ...rowOf(record) }));
 }
