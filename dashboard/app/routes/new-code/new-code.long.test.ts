@@ -258,6 +258,24 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     await page.close();
   });
 
+  test('takes a tag from the list as it is, also with a comma', async () => {
+    await pages.client(CodesService).createCode({ targetUrl: 'https://example.com/', tags: ['Berlin, Mitte'] });
+    const page = await pages.open('/codes/new');
+    const tags = page.getByRole('combobox', { name: 'Tags' });
+    await tags.fill('Berl');
+    // Until the names are loaded there is no list to open.
+    const option = async () => {
+      await tags.press('ArrowDown');
+      return tags.getAttribute('aria-activedescendant');
+    };
+    await expect.poll(option).toContain('Berlin');
+    await tags.press('Enter');
+    // While the list of further tags is open, everything else is hidden from screen readers.
+    const chosen = page.getByRole('list', { name: 'Chosen tags', includeHidden: true });
+    await expect.poll(() => chosen.allTextContents()).toEqual(['Berlin, Mitte']);
+    await page.close();
+  });
+
   test('keeps the focus at the tags when one is removed', async () => {
     const page = await pages.open('/codes/new');
     const tags = page.getByRole('combobox', { name: 'Tags' });
