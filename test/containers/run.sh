@@ -52,15 +52,20 @@ keep_logs() {
   echo "The logs are in $cache/failed." >&2
 }
 
+# Removes the containers, volumes and networks of a run.
+remove_containers() {
+  containers=$(docker ps -aq 2>/dev/null) && [ -n "$containers" ] && docker rm -f -v $containers >/dev/null
+  volumes=$(docker volume ls -q 2>/dev/null) && [ -n "$volumes" ] && docker volume rm -f $volumes >/dev/null
+  docker network prune -f >/dev/null 2>&1
+}
+
 clean_up() {
   result=$?
   trap '' INT TERM
   set +e
   if [ -n "$engine_pid" ]; then
     [ $result = 0 ] || keep_logs
-    containers=$(docker ps -aq 2>/dev/null) && [ -n "$containers" ] && docker rm -f -v $containers >/dev/null
-    volumes=$(docker volume ls -q 2>/dev/null) && [ -n "$volumes" ] && docker volume rm -f $volumes >/dev/null
-    docker network prune -f >/dev/null 2>&1
+    remove_containers
     # What former versions of the project built.
     docker image prune -f >/dev/null 2>&1
     docker builder prune -f --filter until=168h >/dev/null 2>&1
@@ -96,6 +101,8 @@ nsenter --net="/run/netns/$namespace" dockerd --data-root "$cache/docker" --exec
 engine_pid=$!
 for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 1; done
 docker info >/dev/null 2>&1 || { tail -5 "$work/dockerd.log" >&2; cannot 'its Docker engine does not start.'; }
+# Those of a run that was killed: their database would still have the password of that run.
+remove_containers || true
 say 'the engine runs'
 
 bash test/containers/images.sh "$cache"
