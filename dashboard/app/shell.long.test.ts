@@ -9,6 +9,9 @@ import { comeBack, type DashboardPages, holdCalls, startPages } from './pages.fi
 
 /** The frame around the pages: navigation, search, language, theme. */
 
+/** The member whom `pages.open` adds for this role; the dialog of another test adds another editor. */
+const EDITOR = 'editor@harbour.example';
+
 describe.skipIf(!CHROMIUM)('the frame', () => {
   let pages: DashboardPages;
   beforeAll(async () => {
@@ -476,7 +479,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await url.fill('https://example.com/lowered');
     await page.getByRole('button', { name: 'Pause' }).waitFor();
     const { members } = await accounts.listMembers({});
-    const id = members.find(({ role }) => role === Role.EDITOR)?.id ?? '';
+    const id = members.find(({ email }) => email === EDITOR)?.id ?? '';
     await accounts.updateMember({ id, role: Role.VIEWER });
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('It takes the role “Editor”.').waitFor();
@@ -496,7 +499,7 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
     await page.getByRole('textbox', { name: 'Target URL' }).fill('https://example.com/removed');
     const accounts = pages.client(AccountsService);
     const { members } = await accounts.listMembers({});
-    await accounts.removeMember({ id: members.find(({ role }) => role === Role.EDITOR)?.id ?? '' });
+    await accounts.removeMember({ id: members.find(({ email }) => email === EDITOR)?.id ?? '' });
     await page.getByRole('button', { name: 'Create code' }).click();
     await page.getByRole('heading', { name: 'Sign in to Signpost' }).waitFor();
     await page.context().close();
