@@ -170,6 +170,35 @@ test('decides as the slow evaluator does, whatever was decided before', () => {
   );
 });
 
+test.each([false, true])(
+  'a policy takes little memory, however many of its URLs get long parameters (query: %s)',
+  (passQuery) => {
+    const parameters = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`p${index}`, 'x'.repeat(256)]));
+    const variants = Array.from({ length: 10 }, (_, index) => {
+      return { label: `${index}`, weight: 1, target_url: `https://example.com/${index}?p0=own#menu` };
+    });
+    const rules = Array.from({ length: 20 }, () => ({ then: { split: variants } }));
+    const large = policyOf({ rules, parameters, pass_query: passQuery });
+    const compiled = compilePolicy(large, 'https://example.com/');
+    expect(compiled.bytes).toBeLessThan(200_000);
+    const plain = {
+      at: FIRST,
+      country: 'DE',
+      language: 'de',
+      device: 'mobile',
+      operatingSystem: 'ios',
+      query: 'x=1&p1=own',
+      share: 0.35,
+    };
+    const decision = decide(compiled, asVisitor(plain));
+    const expected = decideSlowly(large, 'https://example.com/', plain);
+    expect({ ...decision, target: normalized(decision.target) }).toEqual({
+      ...expected,
+      target: normalized(expected.target),
+    });
+  },
+);
+
 test('weekly times are right around changes of clocks, in every zone', () => {
   const times = weekly.chain((value) =>
     fc.record({

@@ -48,7 +48,7 @@ export interface CompiledPolicy {
   readonly rules: readonly CompiledRule[];
   /** Where the rules lead, in their order, and at the end what the code leads to if no rule decides. */
   readonly destinations: readonly Destination[];
-  /** About how much memory the destinations take, in bytes: twenty parameters in each of 200 URLs can be 9 MB. */
+  /** About how much memory the destinations take, in bytes. */
   readonly bytes: number;
 }
 
@@ -57,17 +57,26 @@ const STRING_BYTES = 50;
 const ADDER_BYTES = 1_000;
 
 /**
+ * The memory that the prepared destinations of a policy may take, in bytes. Twenty long parameters in each of 200 URLs
+ * would take 9 MB: of three such codes, each scan would prepare them all again.
+ */
+const MAX_PREPARED_BYTES = 256 * 1024;
+
+/**
  * Compiles a policy; `targetUrl`: what the code leads to if no rule decides. Throws a RangeError for an unknown zone.
  */
 export function compilePolicy(policy: Policy, targetUrl: string): CompiledPolicy {
   const urls = [...targetsOf(policy), targetUrl];
   const parameters = encodeParameters(policy.parameters);
   const added = parameters.reduce((bytes, [, encoded]) => bytes + encoded.length + 1, 0);
-  const bytes = added + (policy.passQuery ? ADDER_BYTES : STRING_BYTES);
+  const length = urls.reduce((sum, url) => sum + url.length, 0);
+  const preparedBytes = length + urls.length * (added + (policy.passQuery ? ADDER_BYTES : STRING_BYTES));
+  const prepare = destinations(policy.passQuery, parameters);
+  const isLarge = preparedBytes > MAX_PREPARED_BYTES;
   return {
     rules: sharedRules(policy.rules),
-    destinations: urls.map(destinations(policy.passQuery, parameters)),
-    bytes: urls.reduce((sum, url) => sum + url.length + bytes, 0),
+    destinations: urls.map(isLarge ? (url) => (query) => locationOf(prepare(url), query) : prepare),
+    bytes: isLarge ? length + added + urls.length * STRING_BYTES : preparedBytes,
   };
 }
 
@@ -78,12 +87,12 @@ export function decide({ rules, destinations }: CompiledPolicy, visitor: Visitor
     if (rule.conditions !== undefined && !allHold(rule.conditions, visitor)) continue;
     if (typeof rule.outcome === 'number') return { rule: index + 1, variant: '', target: rule.outcome };
     const { label, destination } = chosen(rule.outcome, visitor);
-    return { rule: index + 1, variant: label, target: locationOf(destinations[destination], visitor) };
+    return { rule: index + 1, variant: label, target: locationOf(destinations[destination], visitor.query) };
   }
-  return { rule: 0, variant: '', target: locationOf(destinations.at(-1), visitor) };
+  return { rule: 0, variant: '', target: locationOf(destinations.at(-1), visitor.query) };
 }
 
-function locationOf(destination: Destination | undefined, { query }: Visitor): string {
+function locationOf(destination: Destination | undefined, query: string): string {
   return typeof destination === 'function' ? destination(query) : (destination ?? '');
 }
 
