@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import type { NewRecord } from '../../../common/log/log.ts';
+import { type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { readFrames } from './frames.ts';
@@ -42,6 +42,8 @@ type Behaviour = 'takes' | 'refuses' | 'part' | 'never answers';
 /** A fake log with scripted failures that checks that every scan it has not acknowledged is on disk. */
 class FakeLog {
   behaviour: () => Behaviour = () => 'takes';
+  /** The number of records that its topic allows in a call. */
+  most = Number.POSITIVE_INFINITY;
   calls = 0;
   /** The scans in the log, in order, and those that it has acknowledged. */
   readonly stored: string[] = [];
@@ -58,6 +60,7 @@ class FakeLog {
     await sleep(2);
     this.#lookForLost();
     if (behaviour === 'never answers') await new Promise(() => {});
+    if (records.length > this.most) throw new RecordsTooLarge('too large');
     const takes =
       behaviour === 'takes' ? names : behaviour === 'part' ? names.filter((name) => name.startsWith('qr_b')) : [];
     this.stored.push(...takes);
@@ -173,6 +176,20 @@ test('while the broker is unavailable everything stays on disk, and it receives 
   expect(log.stored).toEqual(log.kept);
   log.expectConsistent();
   expect(shipper.status()).toMatchObject({ shipped: 600, failing: false });
+});
+
+test('a topic that allows less than a whole batch gets it in parts', async () => {
+  const log = new FakeLog();
+  log.behaviour = () => 'refuses';
+  log.most = 7;
+  const spool = openWorker('0');
+  const shipper = start(log);
+  await answer(spool, '0', 200, log);
+  log.behaviour = () => 'takes';
+  await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(200);
+  expect(log.stored).toEqual(log.kept);
+  log.expectConsistent();
+  await expect.poll(() => shipper.status(), EVENTUALLY).toMatchObject({ shipped: 200, failing: false });
 });
 
 test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
-import type { Log, NewRecord } from '../../../common/log/log.ts';
+import { type Log, type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
@@ -100,7 +100,11 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       await log.publish(SCANS.name, records);
     } catch (error) {
       shipment.failed();
-      throw error;
+      if (!(error instanceof RecordsTooLarge) || payloads.length === 1) throw error;
+      // The topic may allow less than others do: the same scans would be rejected for ever, and keep back all later ones.
+      const middle = Math.ceil(payloads.length / 2);
+      await publish(payloads.slice(0, middle));
+      return publish(payloads.slice(middle));
     }
     shipped += records.length;
     if (failures > 0) logger.info({ failures }, 'scans are published to the log again');
