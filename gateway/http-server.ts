@@ -30,6 +30,10 @@ export interface HttpServerOptions {
   isStopping(): boolean;
 }
 
+const ALIVE_PATH = '/healthz';
+const READY_PATH = '/readyz';
+const CHECKS = [ALIVE_PATH, READY_PATH, TLS_ASK_PATH];
+
 /** Timeout for the headers of a request, and how often Node enforces timeouts, in ms. */
 const HEADERS_MS = 15_000;
 const TIMEOUT_CHECK_MS = 5_000;
@@ -107,8 +111,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
       request.socket.destroy();
     });
     if (scanLane.matches(request)) return scanLane.handle(request, response);
-    const { url = '' } = request;
-    if (url === '/healthz' || url === '/readyz' || url.startsWith(TLS_ASK_PATH)) return check(request, response);
+    if (CHECKS.includes(pathOf(request))) return check(request, response);
     api.handle(request, response);
   };
   /** Answers what orchestrators and proxies ask. */
@@ -119,8 +122,9 @@ export function createHttpServer(options: HttpServerOptions): Server {
       return refuse(request, response, 405, sentence, { allow: 'GET, HEAD' });
     }
     response.setHeader('x-request-id', requestId(request));
-    if (url === '/healthz') return answerAlive(response);
-    if (url === '/readyz') return ready(response);
+    const path = pathOf(request);
+    if (path === ALIVE_PATH) return answerAlive(response);
+    if (path === READY_PATH) return ready(response);
     answerTlsAsk(url, table, response);
   };
   server.on('request', answer);
@@ -132,4 +136,9 @@ export function createHttpServer(options: HttpServerOptions): Server {
     answer(request, response);
   });
   return server;
+}
+
+/** The path of a request without its query, which some probes add to get around caches. */
+function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '';
 }

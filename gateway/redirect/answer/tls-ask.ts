@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { RouteTable } from '../routes/route-table.ts';
 
 /** The endpoint where a proxy checks whether it may obtain a certificate for a host. */
-export const TLS_ASK_PATH = '/tls/ask?';
+export const TLS_ASK_PATH = '/tls/ask';
 
 /**
  * `GET /tls/ask?domain=…`, the `ask` endpoint of Caddy's on-demand TLS: 200 for a live custom domain, 404 for any other
