@@ -1,7 +1,17 @@
 import { failure } from './errors.ts';
 
+/** Codes that plans do not limit, as a kind of `LIMITS`. */
+export const NON_DYNAMIC = 'static and landing-page codes';
+
 /** Limits of every account, whatever its plan or contract. Source: docs/contract.md, "Limits". */
-export const LIMITS = { folders: 10_000, tags: 10_000, domains: 100, 'webhook endpoints': 50, members: 1_000 } as const;
+export const LIMITS = {
+  folders: 10_000,
+  tags: 10_000,
+  [NON_DYNAMIC]: 10_000,
+  domains: 100,
+  'webhook endpoints': 50,
+  members: 1_000,
+} as const;
 
 /**
  * The maximum number of rows of a batch in any plan, of targets changed at once, and of all lists of rows in a message.
@@ -65,6 +75,10 @@ export function limitClause(what: Limited): string {
 
 /** Fails with LIMIT_REACHED if `present` has reached the limit. The transaction must have locked the account. */
 export function expectBelowLimit(what: Limited, present: number): void {
-  if (present < LIMITS[what]) return;
-  throw failure('LIMIT_REACHED', `Remove one first: ${limitClause(what)}.`, { limit: String(LIMITS[what]) });
+  if (present >= LIMITS[what]) throw limitReached(what);
+}
+
+/** The failure of adding one more to as many as an account can have. */
+export function limitReached(what: Limited) {
+  return failure('LIMIT_REACHED', `Remove one first: ${limitClause(what)}.`, { limit: String(LIMITS[what]) });
 }

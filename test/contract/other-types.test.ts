@@ -285,6 +285,21 @@ describe('restoring', () => {
   });
 });
 
+test('an account has at most 10,000 codes that plans do not limit, exactly', async () => {
+  const account = await api.account();
+  const id = await staticCode(account);
+  await account.call('DELETE', `/qr-codes/${id}`);
+  await query('update code_counts set listed = live + 9998 where account_id = $1', [decodeId('acct', account.id)]);
+  const page = () => codes(account).createLandingPageCode({ landingPage: PAGE });
+  const created = await Promise.all([staticCode(account), page(), staticCode(account), page()].map(reasonOf));
+  expect(created.sort()).toEqual(['LIMIT_REACHED', 'LIMIT_REACHED', 'succeeded', 'succeeded']);
+  const restored = codes(account).restoreCode({ id });
+  await expect(restored).rejects.toThrow(
+    'Remove one first: an account has at most 10,000 static and landing-page codes.',
+  );
+  await expect(account.create()).resolves.toBeTruthy();
+});
+
 describe.each([
   [
     'CreateStaticCode',

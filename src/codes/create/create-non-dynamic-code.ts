@@ -3,6 +3,7 @@ import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { designJson } from '../../../common/contract/code-json.ts';
 import { encodeId, newUuid } from '../../../common/contract/ids.ts';
+import { LIMITS, limitReached, NON_DYNAMIC } from '../../../common/contract/limits.ts';
 import type {
   Code,
   CreateLandingPageCodeRequest,
@@ -67,7 +68,7 @@ interface NonDynamicCode extends Pick<CreateStaticCodeRequest, 'name' | 'design'
   readonly domain?: PrintedDomain | null;
 }
 
-/** Plans do not limit codes of these types. Indexes: codes_short_code_key, code_counts_pkey. */
+/** Plans do not limit codes of these types. Fails with LIMIT_REACHED. Indexes: codes_short_code_key, code_counts_pkey. */
 async function createNonDynamicCode(
   em: EntityManager,
   platformUrl: string,
@@ -99,8 +100,10 @@ async function createNonDynamicCode(
     return affectedRows === 1 || undefined;
   });
   await insertTags(tx, id, tags);
+  const isBelowLimit = { [raw('listed - live')]: { $lt: LIMITS[NON_DYNAMIC] } };
   const listed = raw('listed + 1');
-  await em.nativeUpdate(CodeCountEntity, { accountId }, { listed });
+  const counted = await em.nativeUpdate(CodeCountEntity, { accountId, ...isBelowLimit }, { listed });
+  if (counted === 0) throw limitReached(NON_DYNAMIC);
   const row = await findCode(tx, accountId, encodeId('qr', id));
   const code = codeFrom(row, platformUrl, 0);
   await announce(tx, row, code, { type: 'qr.created' });

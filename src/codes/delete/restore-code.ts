@@ -9,7 +9,7 @@ import { restoreDeleted } from './restore-codes.ts';
 
 /**
  * Restores a deleted code with all its properties; a dynamic code counts towards the plan's limit again. A code that is
- * not deleted stays unchanged, so a call may be repeated. Fails with NOT_FOUND or QR_LIMIT_REACHED.
+ * not deleted stays unchanged, so a call may be repeated. Fails with NOT_FOUND, QR_LIMIT_REACHED or LIMIT_REACHED.
  */
 export async function restoreCode(
   tx: PoolClient,

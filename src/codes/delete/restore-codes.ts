@@ -1,6 +1,7 @@
 import type { ConnectError } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { readFailure } from '../../../common/contract/errors.ts';
+import { LIMITS, limitReached, NON_DYNAMIC } from '../../../common/contract/limits.ts';
 import { first, run, statement } from '../../../common/postgres/sql.ts';
 import { UpdateOutcome } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Account } from '../../access/caller.ts';
@@ -10,9 +11,9 @@ import { codeLimitReached } from '../create/create-code.ts';
 import type { UpdateResult } from '../update-result.ts';
 
 /** Index: code_counts_pkey. */
-const lockCounter = statement<{ live: string }>(
+const lockCounter = statement<{ dynamic: string; others: string }>(
   'codes_lock_counter',
-  'select live from code_counts where account_id = $1 for update',
+  'select live as dynamic, listed - live as others from code_counts where account_id = $1 for update',
 );
 
 /** Indexes: codes_pkey, code_counts_pkey. */
@@ -29,9 +30,9 @@ const restore = statement(
 );
 
 /**
- * Restores and announces deleted codes, as far as the plan's limit of dynamic codes allows. The transaction must have
- * locked them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns why the others are
- * refused, by UUID.
+ * Restores and announces deleted codes, as far as the limits allow: the plan's of dynamic codes, and that of others. The
+ * transaction must have locked them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns
+ * why the rest is refused, by UUID.
  */
 export async function restoreDeleted(
   tx: PoolClient,
@@ -40,16 +41,25 @@ export async function restoreDeleted(
   rows: readonly CodeRowWithoutContent[],
 ): Promise<ReadonlyMap<string, ConnectError>> {
   const counter = await first(tx, lockCounter, [accountId]);
-  let used = Number(counter?.live ?? 0);
+  let dynamic = Number(counter?.dynamic ?? 0);
+  let others = Number(counter?.others ?? 0);
   const restored: string[] = [];
   const refused = new Map<string, ConnectError>();
   for (const { id, type } of rows) {
-    if (type === 'dynamic' && codeLimit !== null && used >= codeLimit) {
-      refused.set(id, codeLimitReached(codeLimit, used));
+    if (type !== 'dynamic') {
+      if (others >= LIMITS[NON_DYNAMIC]) {
+        refused.set(id, limitReached(NON_DYNAMIC));
+        continue;
+      }
+      others += 1;
     } else {
-      if (type === 'dynamic') used += 1;
-      restored.push(id);
+      if (codeLimit !== null && dynamic >= codeLimit) {
+        refused.set(id, codeLimitReached(codeLimit, dynamic));
+        continue;
+      }
+      dynamic += 1;
     }
+    restored.push(id);
   }
   if (restored.length > 0) {
     await run(tx, restore, [accountId, restored]);

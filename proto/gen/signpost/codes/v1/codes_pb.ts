@@ -1058,7 +1058,8 @@ export type UpdatedCode = Message<"signpost.codes.v1.UpdatedCode"> & {
   outcome: UpdateOutcome;
 
   /**
-   * Reason of a refusal, as of an error of UpdateCode or RestoreCode: `QR_LIMIT_REACHED` or `INVALID_FIELD`; else empty.
+   * Reason of a refusal, as of an error of UpdateCode or RestoreCode: `QR_LIMIT_REACHED`, `LIMIT_REACHED` or
+   * `INVALID_FIELD`; else empty.
    *
    * @generated from field: string reason = 3;
    */
@@ -1342,7 +1343,8 @@ export const CodesService: GenService<{
   /**
    * Creates a code whose image contains its payload instead of a scan URL. An `idempotency-key` works as for CreateCode.
    * Errors: `invalid_argument` for a payload that fits no QR code at error correction level M and for too many tags;
-   * `already_exists` or `aborted` for an idempotency key reused or in flight.
+   * `resource_exhausted` LIMIT_REACHED when the account has 10,000 static and landing-page codes; `already_exists` or
+   * `aborted` for an idempotency key reused or in flight.
    *
    * @generated from rpc signpost.codes.v1.CodesService.CreateStaticCode
    */
@@ -1354,7 +1356,8 @@ export const CodesService: GenService<{
   /**
    * Creates a code whose scan shows a page that the account defines. An `idempotency-key` works as for CreateCode.
    * Errors: `invalid_argument` for a page that breaks a rule, an unknown or unverified domain, and too many tags;
-   * `already_exists` or `aborted` for an idempotency key reused or in flight.
+   * `resource_exhausted` LIMIT_REACHED when the account has 10,000 static and landing-page codes; `already_exists` or
+   * `aborted` for an idempotency key reused or in flight.
    *
    * @generated from rpc signpost.codes.v1.CodesService.CreateLandingPageCode
    */
@@ -1420,7 +1423,7 @@ export const CodesService: GenService<{
   },
   /**
    * Restores a deleted code; a code that is not deleted is returned unchanged. Errors: `not_found`,
-   * `resource_exhausted` QR_LIMIT_REACHED.
+   * `resource_exhausted` QR_LIMIT_REACHED, or LIMIT_REACHED for codes that are not dynamic.
    *
    * @generated from rpc signpost.codes.v1.CodesService.RestoreCode
    */
