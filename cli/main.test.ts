@@ -343,9 +343,9 @@ test.runIf(process.platform === 'linux')(
     const command = `'${process.execPath}' cli/main.ts key revoke --account ${accountId}`;
     const env = { ...process.env, CORE_PORT: String(signpost.corePort), SERVICE_TOKEN: signpost.serviceToken };
     const [ctrlC, ctrlD] = ['\u0003', '\u0004'];
-    for (const answer of ['n\r', '\r', ctrlC, ctrlD]) {
+    for (const [answer, option] of [['n\r'], ['\r'], [ctrlC], [ctrlD], ['n\r', '--json']]) {
       // A terminal, by util-linux.
-      const terminal = spawn('script', ['-qec', command, '/dev/null'], { env });
+      const terminal = spawn('script', ['-qec', `${command} ${option ?? ''}`, '/dev/null'], { env });
       let output = '';
       terminal.stdout.on('data', (text) => {
         const wasAsked = output.includes('[y/N]');
@@ -359,6 +359,21 @@ test.runIf(process.platform === 'linux')(
     expect(await status(apiKey)).toBe(200);
   },
 );
+
+test('without a terminal, --json confirms like --yes, before and after the command', async () => {
+  const { accountId, apiKey } = await signpost.createAccount();
+  const rotate = ['key', 'rotate', '--account', accountId];
+  expect(await run(rotate)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'The current key will stop working at once. Add --yes to confirm, as there is no terminal to ask.\n',
+  });
+  expect(await status(apiKey)).toBe(200);
+  const { api_key } = await json<{ api_key: string }>(...rotate);
+  expect([await status(apiKey), await status(api_key)]).toEqual([401, 200]);
+  expect(await run(['--json', 'key', 'revoke', '--account', accountId])).toMatchObject({ code: 0, stderr: '' });
+  expect(await status(api_key)).toBe(401);
+});
 
 test('members are added, listed, changed and removed', async () => {
   const { accountId } = await signpost.createAccount();

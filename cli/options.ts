@@ -64,21 +64,32 @@ export function example(command: Command, line: string): Command {
   return command.addHelpText('after', `\nExample:\n  $ npm run signpost -- ${line}`);
 }
 
-/** Adds the option `--yes` to a command that can't be undone; its action calls `expectConfirmed`. */
+/**
+ * Adds the option `--yes` to a command that can't be undone; its action calls `expectConfirmed`. `--json`, which is for
+ * programs, implies it where there is no terminal.
+ */
 export function destructive(command: Command): Command {
-  return command.option('--yes', 'don’t ask for confirmation', false);
+  return command
+    .option('--yes', 'don’t ask for confirmation; required without a terminal, except with --json', false)
+    .hook('preAction', (_, action) => {
+      if (action.optsWithGlobals<{ json?: boolean }>().json && !hasTerminal()) action.setOptionValue('yes', true);
+    });
+}
+
+/** A person whose standard error goes elsewhere sees no question. */
+function hasTerminal(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
 }
 
 /**
  * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script
- * that pipes something into the command has confirmed nothing, and a person whose standard error goes elsewhere sees no
- * question. `consequence`: a sentence about what would happen, which may contain names given by customers.
+ * that pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen, which
+ * may contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
   if (yes) return;
   const sentence = onOneLine(consequence);
-  if (!process.stdin.isTTY || !process.stderr.isTTY)
-    throw new UsageError(`${sentence} Add --yes to confirm, as there is no terminal to ask.`);
+  if (!hasTerminal()) throw new UsageError(`${sentence} Add --yes to confirm, as there is no terminal to ask.`);
   if (!/^y(es)?$/i.test((await ask(`${sentence} Continue? [y/N] `)).trim()))
     throw new UsageError('Nothing was changed.');
 }
