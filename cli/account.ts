@@ -97,9 +97,9 @@ export function accountCommands(account: Command): void {
 
   paged(ofAccount(account.command('audit')), 'entries', 100)
     .description('show the audit log of the account, newest first')
-    .action(async ({ account: id, ...asked }: { account: string } & PageRange) => {
+    .action(async ({ account: id, ...asked }: { account: string } & PageRange, command: Command) => {
       const { accounts } = await connectCore(process.env, id);
-      const entries = await readPages(asked, { json: json(), what: 'entries' }, async (page) => {
+      const entries = await readPages(asked, { json: json(), what: 'entries', command }, async (page) => {
         const { entries: items, nextCursor } = await accounts.listAuditEntries(page);
         return { items, nextCursor };
       });

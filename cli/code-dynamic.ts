@@ -111,7 +111,8 @@ export function dynamicCodeCommands(code: Command): void {
       });
       const records = listed.map(codeJson);
       print(json(), records, () => codesTable(records, new Date()));
-      if (!json() && listed.length < total - (range.offset ?? 0)) {
+      const isRequestedPage = json() && list.getOptionValueSource('limit') === 'cli';
+      if (!isRequestedPage && listed.length < total - (range.offset ?? 0)) {
         console.error(`${listed.length} of ${total.toLocaleString('en')} codes; --limit and --offset show others.`);
       }
     },

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { withProgress } from './progress.ts';
 
 /** The maximum page size: 1,000 tags with the longest names are half a megabyte. */
@@ -21,24 +22,26 @@ export interface PageRange {
 /**
  * Reads pages of a list until `limit` items are read, and shows its progress unless `json` is set. `read` returns a
  * page of at most `limit` items (the core may return fewer) after a cursor or, for the first page, an offset. `what`:
- * the items' name.
+ * the items' name. With `command`, readers of its list learn on standard error, also with `--json`, that its default
+ * `--limit` left some out.
  */
 export async function readPages<Item>(
   { limit = Number.POSITIVE_INFINITY, offset }: PageRange,
-  { json, what }: { readonly json: boolean; readonly what: string },
+  { json, what, command }: { readonly json: boolean; readonly what: string; readonly command?: Command },
   read: (page: { limit: number; offset?: number; cursor?: string }) => Promise<Page<Item>>,
 ): Promise<Item[]> {
-  return withProgress({ json, what: `Reading ${what}` }, async (update) => {
-    const items: Item[] = [];
-    let from: { offset?: number; cursor?: string } = offset === undefined ? {} : { offset };
-    while (items.length < limit) {
+  const items: Item[] = [];
+  let from: { offset?: number; cursor?: string } | undefined = offset === undefined ? {} : { offset };
+  await withProgress({ json, what: `Reading ${what}` }, async (update) => {
+    while (from && items.length < limit) {
       const page = await read({ ...from, limit: Math.min(MAX_PAGE_SIZE, limit - items.length) });
       const expected = page.total === undefined ? limit : items.length + page.total - (from.offset ?? 0);
       items.push(...page.items);
       update(items.length, Number.isFinite(expected) ? Math.min(limit, expected) : 0);
-      if (page.nextCursor === undefined) break;
-      from = { cursor: page.nextCursor };
+      from = page.nextCursor === undefined ? undefined : { cursor: page.nextCursor };
     }
-    return items;
   });
+  if (from && command?.getOptionValueSource('limit') === 'default')
+    console.error(`There are more than these ${items.length} ${what}; --limit shows more.`);
+  return items;
 }

@@ -97,7 +97,7 @@ export function targetChangeCommands(target: Command): void {
       }
       const { targets } = await connectCore(process.env, account);
       if (id === undefined) {
-        const listed = await readPages({ limit }, { json: json(), what: 'changes' }, async (page) => {
+        const listed = await readPages({ limit }, { json: json(), what: 'changes', command: changes }, async (page) => {
           const { changes: items, nextCursor } = await targets.listTargetChanges(page);
           return { items, nextCursor: nextCursor || undefined };
         });
@@ -105,7 +105,8 @@ export function targetChangeCommands(target: Command): void {
         return;
       }
       const { change: found } = await targets.getTargetChange({ id, limit: 1 });
-      const rows = await rowsOf(targets, id, { status: ROW_STATUS[status ?? ''] ?? UNSPECIFIED, limit }, json());
+      const asked = { status: ROW_STATUS[status ?? ''] ?? UNSPECIFIED, limit };
+      const rows = await rowsOf(targets, id, asked, json(), changes);
       printChange(json(), requiredField(found, 'change'), rows);
     });
 }
@@ -153,8 +154,9 @@ async function rowsOf(
   id: string,
   { status, limit }: { readonly status: TargetRowStatus; readonly limit: number },
   json: boolean,
+  command?: Command,
 ): Promise<TargetChangeRow[]> {
-  return readPages({ limit }, { json, what: 'rows' }, async (page) => {
+  return readPages({ limit }, { json, what: 'rows', ...(command && { command }) }, async (page) => {
     const { rows: items, nextCursor } = await targets.getTargetChange({ id, status, ...page });
     return { items, nextCursor: nextCursor || undefined };
   });

@@ -71,7 +71,7 @@ export function targetCommands(target: Command): void {
 
   one('history')
     .description('list the versions of the target, newest first')
-    .option('--limit <versions>', 'the maximum number to show', atLeastOne, 25)
+    .option('--limit <versions>', 'the maximum number to show', atLeastOne)
     .action(async ({ account, id, ...range }: OneCode & PageRange) => {
       const { targets } = await connectCore(process.env, account);
       const versions = await readPages(range, { json: json(), what: 'versions' }, async (page) => {

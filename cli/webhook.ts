@@ -128,10 +128,10 @@ export function webhookCommands(webhook: Command): void {
     .addOption(
       new Option('--status <status>', 'only deliveries of this status').choices(namesOf(DELIVERY_STATUS_BY_NAME)),
     )
-    .action(async ({ account, id, status, ...range }: ListOptions) => {
+    .action(async ({ account, id, status, ...range }: ListOptions, command: Command) => {
       const { webhooks } = await connectCore(process.env, account);
       const filter = { endpointId: id, ...(status === undefined ? {} : { status: DELIVERY_STATUS_BY_NAME[status] }) };
-      const deliveries = await readPages(range, { json: json(), what: 'deliveries' }, async (page) => {
+      const deliveries = await readPages(range, { json: json(), what: 'deliveries', command }, async (page) => {
         const { deliveries: items, nextCursor } = await webhooks.listDeliveries({ ...filter, ...page });
         return { items, nextCursor };
       });
