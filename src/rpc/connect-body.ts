@@ -87,7 +87,7 @@ export function receive(
   const readOne = async (bytes: Uint8Array) => {
     signal.throwIfAborted();
     const reading = { values: limit.values, signal };
-    read.push(json ? readJsonMessage(method.input, bytes, reading) : await readMessage(method.input, bytes, reading));
+    read.push(await (json ? readJsonMessage : readMessage)(method.input, bytes, reading));
   };
   const empty = Buffer.from(json ? '{}' : '');
   const placeholder = protocol ? encodeEnvelope(0, empty) : empty;

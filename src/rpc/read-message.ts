@@ -2,9 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { setImmediate } from 'node:timers/promises';
 import {
   create,
+  type DescField,
   type DescMessage,
   fromJson,
   type JsonValue,
+  type Message,
   type MessageShape,
   mergeFromBinary,
 } from '@bufbuild/protobuf';
@@ -16,6 +18,9 @@ import { jsonProblem, typeProblem } from './json-problem.ts';
 
 /** Decoding this much takes one or two milliseconds. */
 const PART_BYTES = 64 * 1024;
+
+/** Rows in JSON are decoded for as long, in ms, before other calls have their turn. */
+const PART_MS = 2;
 
 /** Limits on reading a message. */
 export interface Reading {
@@ -65,36 +70,81 @@ function* partsOf(schema: DescMessage, bytes: Uint8Array, budget: Budget): Gener
   yield bytes.subarray(start);
 }
 
+/** Unknown fields are ignored, unlike unknown names of enum values. */
+const JSON_OPTIONS = { ignoreUnknownFields: true };
+
 /**
- * Decodes a message in protobuf's JSON form with the same limits; its error says what is wrong where. Unknown fields
- * are ignored, unlike unknown names of enum values.
+ * Decodes a message in protobuf's JSON form with the same limits, and its rows in parts; its error says what is wrong
+ * where. 25,000 rows with policies in one go block the event loop for half a second.
  */
-export function readJsonMessage<Schema extends DescMessage>(
+export async function readJsonMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
-  { values }: Reading,
-): MessageShape<Schema> {
+  { values, signal }: Reading,
+): Promise<MessageShape<Schema>> {
   const budget = new Budget(values);
   countJson(bytes, budget);
+  if (bytes.length > PART_BYTES) await setImmediate();
   let json: JsonValue | undefined;
   try {
     // As in binary messages: a decoder would replace the bytes, and the caller would not notice.
     if (!isUtf8(bytes)) throw new Error('it is not valid UTF-8');
     json = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
-    for (const { fieldKind, jsonName, name, message } of schema.fields) {
-      if (fieldKind !== 'list' || !message || !(json instanceof Object)) continue;
-      for (const list of new Set([Reflect.get(json, jsonName), Reflect.get(json, name)])) {
-        if (Array.isArray(list)) budget.takeRows(list.length);
-      }
-    }
-    const message = fromJson(schema, json, { ignoreUnknownFields: true });
+    const lists = takeLists(schema, json, budget);
+    const message = fromJson(schema, json, JSON_OPTIONS);
     const problem = jsonProblem(schema, json);
     if (problem !== undefined) throw failure('INVALID_FIELD', problem);
+    for (const [field, items] of lists) Reflect.set(message, field.localName, await readItems(field, items, signal));
     return message;
   } catch (error) {
-    if (error instanceof ConnectError) throw error;
+    if (error instanceof ConnectError || signal?.aborted) throw error;
     const details = error instanceof Error ? error.message.slice(0, 200) : '';
     const problem = json === undefined ? undefined : typeProblem(schema, json, error);
     throw failure('INVALID_FIELD', problem ?? `The message is not a valid ${schema.typeName}: ${details}.`);
   }
+}
+
+type MessagesField = DescField & { readonly fieldKind: 'list'; readonly listKind: 'message' };
+
+/** Replaces the lists of messages in `json` by empty ones, after subtracting them from the budget; returns them. */
+function takeLists(schema: DescMessage, json: JsonValue, budget: Budget): [MessagesField, JsonValue[]][] {
+  const taken: [MessagesField, JsonValue[]][] = [];
+  for (const field of schema.fields) {
+    if (field.fieldKind !== 'list' || field.listKind !== 'message' || !(json instanceof Object)) continue;
+    for (const name of new Set([field.jsonName, field.name])) {
+      const items: unknown = Reflect.get(json, name);
+      if (!Array.isArray(items)) continue;
+      budget.takeRows(items.length);
+      Reflect.set(json, name, []);
+      taken.push([field, items]);
+    }
+  }
+  return taken;
+}
+
+/** Decodes the messages of a list, yielding to the event loop in between. */
+async function readItems(field: MessagesField, items: readonly JsonValue[], signal?: AbortSignal): Promise<Message[]> {
+  const read: Message[] = [];
+  let began = performance.now();
+  for (const [index, item] of items.entries()) {
+    read.push(readItem(field, item, `${field.name}[${index}].`));
+    if (performance.now() - began < PART_MS) continue;
+    await setImmediate();
+    signal?.throwIfAborted();
+    began = performance.now();
+  }
+  return read;
+}
+
+/** `path`: of the item, with a dot. */
+function readItem({ message: schema }: MessagesField, json: JsonValue, path: string): Message {
+  let problem: string | undefined;
+  try {
+    const message = fromJson(schema, json, JSON_OPTIONS);
+    problem = jsonProblem(schema, json, path);
+    if (problem === undefined) return message;
+  } catch (error) {
+    problem = typeProblem(schema, json, error, path);
+  }
+  throw failure('INVALID_FIELD', problem ?? '');
 }
