@@ -3,11 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { crc32 } from 'node:zlib';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { type Entry, fromBuffer, type ZipFile } from 'yauzl';
+import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService, BatchStatus } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -31,7 +33,7 @@ beforeAll(async () => {
     getBatch: (request) => client.getBatch(request, { headers }),
     listBatches: (request) => client.listBatches(request, { headers }),
     watchBatch: (request) => client.watchBatch(request, { headers }),
-    exportBatch: (request) => client.exportBatch(request, { headers }),
+    exportBatch: (request, options) => client.exportBatch(request, { headers, ...options }),
   };
   folder = await mkdtemp(join(tmpdir(), 'signpost-export-'));
   afterFile(() => rm(folder, { recursive: true, force: true }));
@@ -76,7 +78,9 @@ async function exportFiles(request: { id: string; format?: ImageFormat; size?: n
         if (error) return reject(error);
         const parts: Buffer[] = [];
         for await (const part of stream) parts.push(part as Buffer);
-        files.set(entry.fileName, Buffer.concat(parts));
+        const content = Buffer.concat(parts);
+        expect(crc32(content)).toBe(entry.crc32);
+        files.set(entry.fileName, content);
         zip.readEntry();
       });
     });
@@ -138,10 +142,35 @@ test('an export of several pages is complete, except for a deleted code', async 
     headers: { authorization: `Bearer ${apiKey}` },
   });
   expect(answer.status).toBe(200);
-  const names = [...(await exportFiles({ id })).keys()];
+  const files = await exportFiles({ id });
+  const names = [...files.keys()];
   expect(names).toHaveLength(1_099 + 1);
   expect(names).toEqual(names.toSorted());
   expect(names.join()).not.toContain(deleted?.shortCode);
+  // More than one compressed block.
+  const manifest = files.get('manifest.csv')?.toString() ?? '';
+  expect(manifest.length).toBeGreaterThan(128 * 1024);
+  expect(manifest.split('\r\n').map((line) => line.split(',')[1])).toEqual(['file', ...names.slice(0, -1), undefined]);
+});
+
+test('an account has four open exports at a time; readers who disconnect make room', async () => {
+  const id = await completedBatch(500);
+  // Drawing the largest images takes so long that none of the exports ends by itself.
+  const begin = async (signal: AbortSignal) => {
+    const stream = batches.exportBatch({ id, size: 4096 }, { signal })[Symbol.asyncIterator]();
+    await stream.next();
+  };
+  const readers = Array.from({ length: 4 }, () => new AbortController());
+  await Promise.all(readers.map(({ signal }) => begin(signal)));
+  const other = new AbortController();
+  expect(readFailure(await begin(other.signal).catch((error) => error))).toMatchObject({
+    reason: 'UNAVAILABLE',
+    message: 'Too many exports of this account are open. Close some, or try again.',
+  });
+  for (const reader of readers) reader.abort();
+  const opened = () => begin(other.signal).then(() => 'open', String);
+  for (let n = 0; n < 4; n++) await expect.poll(opened, { timeout: 10_000 }).toBe('open');
+  other.abort();
 });
 
 test('the command line saves an export to a file, and exits with 3 if rows are pending', async () => {

@@ -1,6 +1,5 @@
 import { promisify } from 'node:util';
 import { crc32, deflateRaw } from 'node:zlib';
-import { stringify } from 'csv-stringify/sync';
 import { Zip, type ZipInputFile } from 'fflate';
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
@@ -15,6 +14,7 @@ import { domainResolves } from '../domains/for-printing.ts';
 import { draw } from '../images/draw.ts';
 import { type Format, sizeOf } from '../images/drawing.ts';
 import type { BatchEntity } from './entities.ts';
+import { Manifest } from './manifest.ts';
 import { findBatch } from './read.ts';
 
 const MAX_CHUNK_BYTES = 64 * 1024;
@@ -30,7 +30,8 @@ const [STORED, DEFLATED] = [0, 8];
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
 const PAGE_ROWS = 500;
-const MANIFEST = ['index', 'file', 'id', 'short_code', 'scan_url', 'target_url', 'name', 'external_ref'] as const;
+/** Of the manifest. */
+const COLUMNS = ['index', 'file', 'id', 'short_code', 'scan_url', 'target_url', 'name', 'external_ref'] as const;
 
 interface PrintedRow {
   index: number;
@@ -55,8 +56,8 @@ const page = statement<PrintedRow | { index: number; short_code: null }>(
 
 /**
  * The images of a batch's codes as a ZIP file, in print order, followed by a manifest. An image is drawn once the
- * reader has taken the previous chunks, so that memory holds only a page of rows, a chunk, and a manifest line for each
- * code.
+ * reader has taken the previous chunks, so that memory holds only a page of rows, a chunk, the compressed manifest and
+ * the entries of the ZIP's directory.
  */
 export async function* exportBatch(
   { orm, pool }: Database,
@@ -70,7 +71,8 @@ export async function* exportBatch(
   }
   const format: Format = request.format === ImageFormat.SVG ? 'svg' : 'png';
   const size = sizeOf(request.size);
-  const manifest = [line(MANIFEST)];
+  const manifest = new Manifest();
+  await manifest.add(COLUMNS);
   const pending: Uint8Array[] = [];
   let pendingBytes = 0;
   const zip = new Zip((error, bytes) => {
@@ -78,13 +80,10 @@ export async function* exportBatch(
     pending.push(bytes);
     pendingBytes += bytes.length;
   });
-  const add = async (filename: string, content: Buffer, deflated: boolean) => {
-    const packed = deflated ? await deflate(content) : content;
-    const compression = deflated ? DEFLATED : STORED;
-    const { length: size } = content;
-    const file: ZipInputFile = { filename, size, crc: crc32(content), compression, mtime: batch.createdAt };
-    zip.add(file);
-    file.ondata?.(null, packed as Uint8Array<ArrayBuffer>, true);
+  const add = (file: Pick<ZipInputFile, 'filename' | 'size' | 'crc' | 'compression'>) => {
+    const added: ZipInputFile = { ...file, mtime: batch.createdAt };
+    zip.add(added);
+    return (packed: Buffer, isLast: boolean) => added.ondata?.(null, packed as Uint8Array<ArrayBuffer>, isLast);
   };
   function* takeChunks(minBytes: number): Generator<{ chunk: Buffer; images: number }> {
     if (pendingBytes < minBytes) return;
@@ -100,23 +99,28 @@ export async function* exportBatch(
     const url = scanUrl({ hostname: batch.hostname ?? null, short_code: row.short_code }, platformUrl);
     const { foregroundColor: foreground, backgroundColor: background } = batch;
     const title = row.name || row.short_code;
-    await add(file, await draw({ text: url, format, size, foreground, background, title }), format === 'svg');
-    manifest.push(
-      line([
-        String(row.index),
-        file,
-        encodeId('qr', row.code_id),
-        row.short_code,
-        url,
-        row.target_url,
-        row.name ?? '',
-        row.external_ref ?? '',
-      ]),
-    );
+    const image = await draw({ text: url, format, size, foreground, background, title });
+    const [compression, packed] = format === 'svg' ? [DEFLATED, await deflate(image)] : [STORED, image];
+    add({ filename: file, size: image.length, crc: crc32(image), compression })(packed, true);
+    await manifest.add([
+      String(row.index),
+      file,
+      encodeId('qr', row.code_id),
+      row.short_code,
+      url,
+      row.target_url,
+      row.name ?? '',
+      row.external_ref ?? '',
+    ]);
     images += 1;
     yield* takeChunks(CHUNK_BYTES);
   }
-  await add('manifest.csv', Buffer.from(manifest.join('')), true);
+  const { blocks, ...content } = await manifest.end();
+  const write = add({ filename: 'manifest.csv', compression: DEFLATED, ...content });
+  for (const block of blocks) {
+    write(block, block === blocks.at(-1));
+    yield* takeChunks(CHUNK_BYTES);
+  }
   zip.end();
   yield* takeChunks(0);
 }
@@ -130,9 +134,4 @@ async function* rowsOf(pool: Pool, batch: BatchEntity): AsyncGenerator<PrintedRo
     if (!end || rows.length < PAGE_ROWS) return;
     last = end.index;
   }
-}
-
-/** A line of CSV (RFC 4180). Values that a spreadsheet would read as a formula are prefixed with an apostrophe. */
-function line(values: readonly string[]): string {
-  return stringify([[...values]], { record_delimiter: '\r\n', escape_formulas: true });
 }

@@ -11,6 +11,7 @@ import { recordIfByService } from '../access/audit.ts';
 import { accountOf } from '../access/caller.ts';
 import { once } from '../access/idempotency/once.ts';
 import { costOfRows, refundIfExhausted } from '../access/usage.ts';
+import { accountStreams } from '../calls/account-streams.ts';
 import type { Cursors } from '../calls/cursors.ts';
 import { designWarnings } from '../codes/fields/design-warnings.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
@@ -29,6 +30,12 @@ function createBatchResponse(batch: BatchEntity): CreateBatchResponse {
   return create(CreateBatchResponseSchema, { batch: staged, warnings: designWarnings(staged.design) });
 }
 
+/**
+ * Concurrent exports of an account in this process. One of 25,000 codes takes 40 MB for the directory of the ZIP until
+ * its reader has taken all of it, and as much again for the manifest if its target URLs are long and random.
+ */
+const MOST_EXPORTS = 4;
+
 /** Batches of an account. `platformUrl`: what scan URLs on the platform's host start with. */
 export function batchesService(options: {
   database: Database;
@@ -40,6 +47,7 @@ export function batchesService(options: {
 }): ServiceImpl<typeof BatchesService> {
   const { database, cursors, platformUrl, window, watch } = options;
   const { orm, pool } = database;
+  const exports = accountStreams(MOST_EXPORTS, 'exports');
   const followed = (accountId: string, id: string): FollowedWork<BatchEntity> => ({
     read: () => findBatch(orm.em.fork(), accountId, id),
     isOpen: () => isOpen(pool, accountId),
@@ -77,6 +85,9 @@ export function batchesService(options: {
         yield { batch: batchMessage(batch) };
       }
     },
-    exportBatch: (request, context) => exportBatch(database, platformUrl, accountOf(context).id, request),
+    exportBatch(request, context) {
+      const { id: accountId } = accountOf(context);
+      return exports(accountId, exportBatch(database, platformUrl, accountId, request));
+    },
   };
 }

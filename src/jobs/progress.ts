@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { failure } from '../../common/contract/errors.ts';
 import { METADATA } from '../../common/contract/metadata.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { accountStreams } from '../calls/account-streams.ts';
 import { releaseSlot } from '../calls/message-slot.ts';
 
 /** How often watched work is read, in ms. */
@@ -111,21 +112,8 @@ const MOST_STREAMS = 50;
  * UNAVAILABLE beyond `MOST_STREAMS`.
  */
 export function workStreams(stopping: AbortSignal): Watch {
-  const open = new Map<string, number>();
-  return async function* (accountId, work, call) {
-    const others = open.get(accountId) ?? 0;
-    if (others >= MOST_STREAMS) {
-      throw failure('UNAVAILABLE', 'Too many streams of this account are open. Close some, or try again.');
-    }
-    open.set(accountId, others + 1);
-    try {
-      yield* follow(work, call, stopping);
-    } finally {
-      const left = (open.get(accountId) ?? 0) - 1;
-      if (left > 0) open.set(accountId, left);
-      else open.delete(accountId);
-    }
-  };
+  const streams = accountStreams(MOST_STREAMS, 'streams');
+  return (accountId, work, call) => streams(accountId, follow(work, call, stopping));
 }
 
 async function* follow<Item extends Work>(

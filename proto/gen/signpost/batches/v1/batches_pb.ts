@@ -817,7 +817,8 @@ export const BatchesService: GenService<{
   /**
    * Streams a ZIP of the images of a batch's codes in print order, `00001-{short_code}.png`, with a manifest,
    * `manifest.csv`, in chunks of at most 64 KiB. Rows without a code, and codes deleted since, are left out. Errors:
-   * `not_found`; `unavailable` DOMAIN_NOT_RESOLVED while the domain in their scan URLs does not resolve.
+   * `not_found`; `unavailable` while 4 exports of the account are open in the core, and with the reason
+   * DOMAIN_NOT_RESOLVED while the domain in their scan URLs does not resolve.
    *
    * @generated from rpc signpost.batches.v1.BatchesService.ExportBatch
    */
