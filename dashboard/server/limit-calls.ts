@@ -8,25 +8,48 @@ import { personOf, type Session } from './session.ts';
  */
 const MAX_CALLS = 50;
 
-/** Returns a function that counts a call until its answer has ended, or returns an error if its person has too many. */
+/** The most calls of one account at a time: each has a connection to the core, which all accounts share. */
+const MAX_ACCOUNT_CALLS = 150;
+
+/**
+ * Returns a function that counts a call until its answer has ended, or returns an error if its person or account has
+ * too many.
+ */
 export function limitCalls(): (session: Session, reply: FastifyReply) => ConnectError | undefined {
-  /** The number of running calls, by person. */
-  const running = new Map<string, number>();
+  const persons = runningCalls();
+  const accounts = runningCalls();
 
   return (session, reply) => {
     const person = personOf(session);
-    const calls = running.get(person) ?? 0;
-    if (calls >= MAX_CALLS) {
-      return new ConnectError(`At most ${MAX_CALLS} calls of one person may be running.`, Code.ResourceExhausted);
-    }
+    const { account } = session;
+    if (persons.of(person) >= MAX_CALLS) return tooMany(MAX_CALLS, 'person');
+    if (accounts.of(account) >= MAX_ACCOUNT_CALLS) return tooMany(MAX_ACCOUNT_CALLS, 'account');
     // The browser gave up during admission: no event would end the call.
     if (reply.raw.destroyed) return undefined;
-    running.set(person, calls + 1);
+    persons.add(person, 1);
+    accounts.add(account, 1);
     reply.raw.once('close', () => {
-      const rest = (running.get(person) ?? 1) - 1;
-      if (rest > 0) running.set(person, rest);
-      else running.delete(person);
+      persons.add(person, -1);
+      accounts.add(account, -1);
     });
     return undefined;
   };
+}
+
+/** The number of running calls, by what they are limited by. */
+function runningCalls() {
+  const running = new Map<string, number>();
+  const of = (key: string) => running.get(key) ?? 0;
+  return {
+    of,
+    add(key: string, calls: 1 | -1) {
+      const sum = of(key) + calls;
+      if (sum > 0) running.set(key, sum);
+      else running.delete(key);
+    },
+  };
+}
+
+function tooMany(most: number, whose: 'person' | 'account'): ConnectError {
+  return new ConnectError(`At most ${most} calls of one ${whose} may be running.`, Code.ResourceExhausted);
 }

@@ -37,7 +37,7 @@ export const common: typeof en = {
   unavailable: 'Signpost ist gerade nicht erreichbar. Bitte versuchen Sie es gleich noch einmal.',
   coreSentence,
   tooManyCalls:
-    'Signpost beantwortet noch viele Ihrer Anfragen, vielleicht auch aus anderen Tabs. Bitte versuchen Sie es gleich noch einmal.',
+    'Signpost beantwortet noch viele Anfragen aus Ihren Tabs oder Ihrem Team. Bitte versuchen Sie es gleich noch einmal.',
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => {
     const german = fieldSentence(sentence) ?? FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;

@@ -32,7 +32,7 @@ export const common = {
   unavailable: 'Signpost is unavailable at the moment. Try again shortly.',
   /** A sentence that the core has stored, as about the last check of a domain. */
   coreSentence: (sentence: string) => sentence,
-  tooManyCalls: 'Signpost is still answering many requests of yours, perhaps from other tabs. Try again shortly.',
+  tooManyCalls: 'Signpost is still answering many requests from your tabs or your team. Try again shortly.',
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */
   invalid: (_field: string, sentence: string) =>
