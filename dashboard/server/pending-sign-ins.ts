@@ -34,7 +34,8 @@ export function pendingSignIns(options: { secretKey: Buffer; dashboardUrl: strin
   const cookieOf = (state: string) => cookies.named(suffixOf(state));
   return {
     async add(request: FastifyRequest, reply: FastifyReply, signIn: SignIn): Promise<void> {
-      for (const oldest of cookies.suffixes(request).slice(0, 1 - MAX_PENDING)) cookies.named(oldest).clear(reply);
+      const begun = cookies.suffixes(request).filter((suffix) => SUFFIX.test(suffix));
+      for (const oldest of begun.slice(0, 1 - MAX_PENDING)) cookies.named(oldest).clear(reply);
       await cookieOf(signIn.state).write(reply, signIn, Math.floor(Date.now() / 1_000) + SIGN_IN_S);
     },
     /** The sign-in with this state, which a callback may continue once; undefined if the browser has begun none. */
@@ -46,6 +47,9 @@ export function pendingSignIns(options: { secretKey: Buffer; dashboardUrl: strin
     },
   };
 }
+
+/** What `suffixOf` returns. With a name that a client has made up, the cookie to clear could not be written. */
+const SUFFIX = /^-[\w-]{16}$/;
 
 function suffixOf(state: string): string {
   return `-${createHash('sha256').update(state).digest('base64url').slice(0, 16)}`;

@@ -124,6 +124,15 @@ test('sign-ins that a browser begins at the same time all succeed', async () => 
   expect(await finish(many[2] as URL)).toMatch(/a{900}$/);
 });
 
+test('cookies with names that no sign-in has change nothing', async () => {
+  for (const odd of ['a b', '\u00e9', 'a']) {
+    const cookie = [odd, 'c', 'd'].map((suffix) => `signpost-sign-in-${suffix}=1`).join('; ');
+    const response = await fetch(`${dashboard.url}/sign-in`, { redirect: 'manual', headers: { cookie } });
+    const set = response.headers.getSetCookie().map((each) => each.split('=')[0]);
+    expect([odd, response.status, set]).toEqual([odd, 303, [expect.stringMatching(/^signpost-sign-in-[\w-]{16}$/)]]);
+  }
+});
+
 test('a sign-in that failed can be begun again for the same page and account', async () => {
   provider.people.set('stranger', { email: 'stranger@example.com', email_verified: true });
   const query = `?to=${encodeURIComponent('/codes?q="menu"&state=live')}&account=acct_1`;
