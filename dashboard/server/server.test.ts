@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import type { Core } from './core.ts';
-import type { OpenidProvider } from './openid-provider.ts';
+import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
 import { sealFor } from './seal.ts';
 import { createServer } from './server.ts';
 
@@ -17,7 +17,7 @@ const ORIGIN = 'https://dashboard.example';
 /** A server before `core`. */
 function serverBefore(
   core: object,
-  options: { dashboardUrl?: string; provider?: OpenidProvider; maxConnections?: number } = {},
+  options: { dashboardUrl?: string; provider?: OpenidProvider; maxConnections?: number; logger?: Logger } = {},
 ) {
   return createServer({
     dashboardUrl: ORIGIN,
@@ -122,6 +122,36 @@ test('made-up codes are checked by the provider 50 at a time', async () => {
   const answers = await Promise.all(Array.from({ length: 200 }, finish));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(200).fill(400));
   expect(calls.most).toBe(50);
+  await server.close();
+});
+
+test('requests that anyone can make to fail do not write a line each', async () => {
+  const lines: string[] = [];
+  const logger = pino({ base: null }, { write: (line: string) => void lines.push(line) });
+  const unavailable = async () => {
+    throw new ProviderUnavailableError('the OpenID provider could not be discovered');
+  };
+  const invalid = async () => {
+    throw Object.assign(new Error('invalid'), { code: 'ERR_INVALID' });
+  };
+  const provider = { begin: unavailable, finish: invalid, readLogoutToken: invalid } as unknown as OpenidProvider;
+  const server = await serverBefore({}, { provider, logger });
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const headers = await begun({});
+  for (let request = 0; request < 20; request++) {
+    await server.inject('/sign-in');
+    await server.inject({ url: '/sign-in/callback?code=made-up&state=s', headers });
+    await server.inject({ method: 'POST', url: '/back-channel-logout', headers: form, payload: 'logout_token=junk' });
+  }
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ msg: 'the OpenID provider is unavailable', failures: 1 }),
+    expect.objectContaining({
+      msg: 'a sign-in at the OpenID provider was rejected',
+      rejected: 1,
+      reason: 'ERR_INVALID',
+    }),
+    expect.objectContaining({ msg: 'a logout token was rejected', rejected: 1, reason: 'ERR_INVALID' }),
+  ]);
   await server.close();
 });
 

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { clientOf } from '../../common/http/client-of.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
+import { throttledFailures, throttledReport } from '../../common/runtime/throttled-report.ts';
 import { type Core, isCoreFailure } from './core.ts';
 import { membershipsOf } from './memberships.ts';
 import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
@@ -17,6 +18,9 @@ import { whileOpen } from './while-open.ts';
  */
 const PROVIDER_CODES = { concurrency: 50, maxWaiting: 2_000, items: 'sign-ins' };
 const LINKS = { concurrency: 8, maxWaiting: 2_000, items: 'sign-ins' };
+
+/** The shortest time between two log lines about what was rejected, in ms: anyone may send it. */
+const REPORT_MS = 60_000;
 
 /** The longest address that a sign-in leads back to: the cookie that keeps it must stay below 4,096 bytes. */
 const MAX_ADDRESS = 1_000;
@@ -42,6 +46,13 @@ export function signInAtProvider(
   const { dashboardUrl, core, sessions, provider, logger } = options;
   const pending = pendingSignIns(options);
   const inTurn = fairQueue(PROVIDER_CODES);
+  const reportUnavailable = throttledFailures((fields) => logger.warn(fields, 'the OpenID provider is unavailable'));
+  const reportSignIn = throttledReport(REPORT_MS, (rejected, error: unknown) =>
+    logger.info({ rejected, reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected'),
+  );
+  const reportLogoutToken = throttledReport(REPORT_MS, (rejected, error: unknown) =>
+    logger.info({ rejected, reason: reasonOf(error) }, 'a logout token was rejected'),
+  );
 
   app.get<{ Querystring: { to?: unknown; account?: unknown } }>('/sign-in', async (request, reply) => {
     reply.header('cache-control', 'no-store');
@@ -55,7 +66,7 @@ export function signInAtProvider(
       await pending.add(request, reply, { ...checks, ...way });
       return reply.redirect(url.href, 303);
     } catch (error) {
-      logger.warn({ err: error }, 'the OpenID provider is unavailable');
+      reportUnavailable(error);
       return sendPage(request, reply, 'provider-unavailable', { signIn: again(way) });
     }
   });
@@ -78,10 +89,10 @@ export function signInAtProvider(
     } catch (error) {
       if (error instanceof ConnectError) return sendPage(request, reply, 'unavailable', { signIn: again(checks) });
       if (error instanceof ProviderUnavailableError) {
-        logger.warn({ err: error }, 'the OpenID provider is unavailable');
+        reportUnavailable(error);
         return sendPage(request, reply, 'provider-unavailable', { signIn: again(checks) });
       }
-      logger.info({ reason: reasonOf(error) }, 'a sign-in at the OpenID provider was rejected');
+      reportSignIn(1, error);
       return sendPage(request, reply, 'sign-in-failed', { signIn: again(checks) });
     }
   });
@@ -97,8 +108,8 @@ export function signInAtProvider(
       return reply.code(200).send();
     } catch (error) {
       const isProviders = error instanceof ProviderUnavailableError;
-      if (isProviders) logger.warn({ err: error }, 'the OpenID provider is unavailable');
-      else logger.info({ reason: reasonOf(error) }, 'a logout token was rejected');
+      if (isProviders) reportUnavailable(error);
+      else reportLogoutToken(1, error);
       return reply.code(isProviders ? 503 : 400).send({ error: 'invalid_request' });
     }
   });
