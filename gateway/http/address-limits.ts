@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { clientOf } from '../../common/http/client-of.ts';
-import { type Origin, unmapped } from './origin.ts';
+import { clientOf, unmapped } from '../../common/http/client-of.ts';
+import type { Origin } from './origin.ts';
 
 /** Limits the attempts of each client address per minute. */
 export interface AttemptLimit {

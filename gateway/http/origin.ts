@@ -1,4 +1,5 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
+import { unmapped } from '../../common/http/client-of.ts';
 
 /** The client and the requested host: taken from the connection, or from a trusted proxy's headers. */
 export interface Origin {
@@ -144,11 +145,6 @@ function addressIn(node: string): string {
   const bare = given.replace(/%.*$/, '');
   if (isIP(bare) === 6) return unmapped(new SocketAddress({ address: bare, family: 'ipv6' }).address);
   return isIP(bare) ? bare : '';
-}
-
-/** Turns an IPv4-mapped IPv6 address into the IPv4 address; returns any other address unchanged. */
-export function unmapped(address: string): string {
-  return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }
 
 /**

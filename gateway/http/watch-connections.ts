@@ -5,7 +5,6 @@ import { logAcceptErrors } from '../../common/http/accept-errors.ts';
 import { UNREAD_MS } from '../../common/http/http-limits.ts';
 import { replaceIdle } from '../../common/http/replace-idle.ts';
 import { limitAtOnce } from './address-limits.ts';
-import { unmapped } from './origin.ts';
 import type { CountRefusal } from './refusal-metrics.ts';
 
 /** How often it is checked whether clients read what was written, in ms. */
@@ -44,7 +43,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
   });
   server.prependListener('connection', (socket: Socket) => {
     const { remoteAddress = '' } = socket;
-    const closed = limits.isProxy(remoteAddress) ? () => {} : open(unmapped(remoteAddress));
+    const closed = limits.isProxy(remoteAddress) ? () => {} : open(remoteAddress);
     if (!closed) {
       limits.countRefusal('address_connections');
       socket.resetAndDestroy();

@@ -6,6 +6,7 @@ import { failure, readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { KnownKeys } from '../../common/contract/known-keys.ts';
 import { METADATA } from '../../common/contract/metadata.ts';
+import { clientOf } from '../../common/http/client-of.ts';
 import { fairQueue } from '../../common/queues/fair-queue.ts';
 import { Caller as CallerKind, Cost } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import { type Admission, admit, checkUnmetered, missingFeature, rejectBeyondQuota } from './admit.ts';
@@ -80,7 +81,7 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
     const { target, header, values, signal } = call;
     const isKnown = knownKeys.has(token);
     const lookUp = () => admission(call, token, isKnown);
-    const found = await (isKnown ? lookUp() : inTurn(values.get(peerKey).address, signal, lookUp));
+    const found = await (isKnown ? lookUp() : inTurn(clientOf(values.get(peerKey).address), signal, lookUp));
     if (!found) {
       knownKeys.delete(token);
       throw invalidApiKey();
