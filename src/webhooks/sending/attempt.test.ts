@@ -6,7 +6,7 @@ import { freePort } from '../../../local/free-port.ts';
 import { ACCEPT, HANG, type Responder, startReceiver } from '../receiver.fixture.ts';
 import { newSecret } from '../signature.ts';
 import { attempt, connectionsOf } from './attempt.ts';
-import { unguardedConnect } from './guarded-connect.ts';
+import { guardedConnect, unguardedConnect } from './guarded-connect.ts';
 
 const agent = connectionsOf(unguardedConnect());
 afterAll(() => agent.destroy());
@@ -187,4 +187,11 @@ test('the outcome of an attempt aborted before the response is undefined', async
   const stopping = new AbortController();
   const { outcome } = await sendTo(() => stopping.abort(), { stop: stopping.signal });
   expect(outcome).toBeUndefined();
+});
+
+test('an attempt that no name server could be asked for says nothing about the endpoint', async () => {
+  const guarded = connectionsOf(guardedConnect([`127.0.0.1:${await freePort()}`]));
+  onTestFinished(() => guarded.destroy());
+  const request = { url: 'https://hooks.example.com/', secrets, id: 'evt_1', at: new Date(), body };
+  await expect(attempt(guarded, request, { stop: new AbortController().signal })).rejects.toThrow('queryA');
 });

@@ -63,8 +63,9 @@ export function connectionsOf(connect: buildConnector.connector): Agent {
 }
 
 /**
- * Makes one attempt, and never rejects. Redirects are not followed, and an attempt without a response within
- * `timeoutMs` fails. Returns undefined if `stop` was aborted before the response arrived: the outcome is unknown then.
+ * Makes one attempt. Redirects are not followed, and an attempt without a response within `timeoutMs` fails. Returns
+ * undefined if `stop` was aborted before the response arrived: the outcome is unknown then. Rejects only if this
+ * process could not open a connection or reach a name server, which says nothing about the endpoint.
  */
 export async function attempt(
   dispatcher: Dispatcher,
@@ -100,6 +101,7 @@ export async function attempt(
     return { at, status: response.statusCode, latencyMs: latency, response: await firstKibibyte(response.body) };
   } catch (error) {
     if (stop.aborted) return undefined;
+    if (isOwnFailure(error)) throw error;
     return { at, status: null, latencyMs: latencyMs(), response: reasonFor(error, aborting.signal.aborted) };
   } finally {
     clearTimeout(timer);
@@ -137,6 +139,12 @@ const REASONS: Readonly<Record<string, string>> = {
   ESERVFAIL: 'The name servers of the host name do not respond.',
   ETIMEOUT: 'The name servers of the host name do not respond.',
 };
+
+/** Lack of file descriptors or of memory for sockets. Without a descriptor, all name servers seem to refuse a query. */
+function isOwnFailure(error: unknown): boolean {
+  const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
+  return ['EMFILE', 'ENFILE', 'ENOBUFS'].includes(code) || (code === 'ECONNREFUSED' && syscall.startsWith('query'));
+}
 
 /** Says why there was no response, for the endpoint's owner, without details of the sender's network. */
 function reasonFor(error: unknown, timedOut: boolean): string {

@@ -34,12 +34,17 @@ beforeEach(async () => {
   account = await newAccount();
 });
 
-function startDelivering(limits: DelivererOptions['limits'] = {}, over = pool, log = logger) {
+function startDelivering(
+  limits: DelivererOptions['limits'] = {},
+  over = pool,
+  log = logger,
+  connect = unguardedConnect(),
+) {
   const deliverer = startDeliverer({
     pool: over,
     notifications,
     seal,
-    connect: unguardedConnect(),
+    connect,
     logger: log,
     limits: { graceMs: 50, ...limits },
   });
@@ -289,6 +294,36 @@ test('a hanging endpoint does not delay others, and its concurrent requests are 
   // Ten for each of the two endpoints on this host.
   expect(hanging.maxConcurrent()).toBe(20);
   expect(await listDeliveries(sameHost.id)).toHaveLength(100);
+});
+
+test('beyond the concurrent requests of a process, slow endpoints leave others a share', async () => {
+  const slow = await Promise.all([addEndpoint(HANG), addEndpoint(HANG)]);
+  await fanOutEvents(20);
+  startDelivering({ requests: 4, requestsPerEndpoint: 10, timeoutMs: 120_000 });
+  await vi.waitFor(() => {
+    for (const { received } of slow) expect(received.length).toBeGreaterThan(1);
+  }, EVENTUALLY);
+  const healthy = await addEndpoint(ACCEPT);
+  await fanOutEvents(20);
+  await untilSucceeded(healthy.id, 20);
+  expect(slow.reduce((sum, each) => sum + each.maxConcurrent(), 0)).toBeLessThanOrEqual(8);
+});
+
+test('an attempt that this process has no file descriptor for is not made, and is repeated', async () => {
+  const [working, failing] = [await addEndpoint(ACCEPT), await addEndpoint(ACCEPT)];
+  await pool.query('update webhook_endpoints set failing_since = now() where id = $1', [decodeId('hook', failing.id)]);
+  await fanOutEvents(1);
+  const exhausted = Object.assign(new Error('connect EMFILE'), { code: 'EMFILE', syscall: 'connect' });
+  const connect = unguardedConnect();
+  let connections = 0;
+  startDelivering({}, pool, logger, (options, callback) => {
+    if (++connections > 4) connect(options, callback);
+    else callback(exhausted, null);
+  });
+  for (const { id } of [working, failing]) {
+    await untilSucceeded(id, 1);
+    expect((await onlyDelivery(id)).attempts).toMatchObject([{ status: 204 }]);
+  }
 });
 
 test('however many failing endpoints hang, they do not take the place of working ones', async () => {

@@ -30,6 +30,7 @@ export interface DelivererOptions {
 
 const LIMITS: Readonly<Limits> = {
   requestsPerEndpoint: 50,
+  requests: 1_000,
   queuedPerEndpoint: 150,
   bytesPerEndpoint: 2 ** 20,
   bytes: 64 * 2 ** 20,
@@ -42,6 +43,11 @@ const LIMITS: Readonly<Limits> = {
 interface Limits {
   /** Concurrent requests to one endpoint: enough for 100 a second to an endpoint that takes half a second. */
   requestsPerEndpoint: number;
+  /**
+   * Concurrent requests to all endpoints that are not throttled: each takes a file descriptor and memory. Beyond that
+   * an endpoint gets an equal share of them, at least one, so that slow endpoints don't keep others from being sent to.
+   */
+  requests: number;
   /** Deliveries of one endpoint that are queued in this process. */
   queuedPerEndpoint: number;
   /**
@@ -93,7 +99,9 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
     leased,
     completed,
     connect,
+    logger,
     requestsPerEndpoint: limits.requestsPerEndpoint,
+    requests: limits.requests,
     timeoutMs: limits.timeoutMs,
     stopping: stopping.signal,
     onAttempt: () => wakeup.notify(),

@@ -26,6 +26,8 @@ export interface LeasedEndpoint {
   lastActiveAt: number;
   /** When the next attempt may be made, on the same clock. */
   notBefore: number;
+  /** Until when nothing is sent, as this process could not open a connection, on the same clock. */
+  pausedUntil: number;
   /** By how many ms Postgres's clock is ahead of this process's. */
   clockOffsetMs: number;
 }
@@ -112,7 +114,14 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       const state = { row, host, secrets, notBefore: now + (row.wait ?? 0), clockOffsetMs, leasedUntil };
       const known = leased.get(row.id);
       if (!known)
-        leased.set(row.id, { ...state, queued: [], fetched: new FetchedDeliveries(), inFlight: 0, lastActiveAt: now });
+        leased.set(row.id, {
+          ...state,
+          queued: [],
+          fetched: new FetchedDeliveries(),
+          inFlight: 0,
+          lastActiveAt: now,
+          pausedUntil: 0,
+        });
       else {
         Object.assign(known, state);
         // The queue may date from before throttling began: an unverified endpoint, for one, only gets test events.

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { metrics } from '@opentelemetry/api';
 import type { Pool } from 'pg';
+import type { Logger } from 'pino';
 import type { buildConnector } from 'undici';
 import { encodeId } from '../../../common/contract/ids.ts';
+import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { durations } from '../../../common/telemetry/durations.ts';
 import { attempt, connectionsOf, type Outcome } from './attempt.ts';
 import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
@@ -13,7 +15,7 @@ import { retryDelay } from './schedule.ts';
 
 /** Sends the queued deliveries of leased endpoints. */
 export interface Sender {
-  /** Sends to endpoints that are not throttled, up to their limit of concurrent requests. */
+  /** Sends to endpoints that are not throttled, up to the limits of concurrent requests. */
   sendQueued(): void;
   /**
    * Sends to throttled endpoints as far as the budgets allow. Resolves with the others: the ms until their budgets have
@@ -31,8 +33,11 @@ export interface SenderOptions {
   readonly leased: LeasedEndpoints;
   readonly completed: CompletedAttempts;
   readonly connect: buildConnector.connector;
+  readonly logger: Logger;
   /** Concurrent requests to one endpoint. */
   readonly requestsPerEndpoint: number;
+  /** Concurrent requests to all endpoints that are not throttled, beyond which each gets an equal share of them. */
+  readonly requests: number;
   /** How long an endpoint may take to respond, in ms. */
   readonly timeoutMs: number;
   /** Once aborted, no further request is sent. */
@@ -43,20 +48,36 @@ export interface SenderOptions {
 
 /** How often it is checked whether requests are still in flight, in ms. */
 const CHECK_MS = 10;
+/** When an attempt is repeated that this process could not open a connection for, in ms. */
+const REPEAT_MS = 1_000;
 
 export function createSender(options: SenderOptions): Sender {
-  const { pool, leased, completed, connect, requestsPerEndpoint, timeoutMs, stopping, onAttempt } = options;
+  const { pool, leased, completed, connect, logger, requestsPerEndpoint, requests } = options;
+  const { timeoutMs, stopping, onAttempt } = options;
   const agent = connectionsOf(connect);
   const aborting = new AbortController();
   const attemptDuration = metrics
     .getMeter('signpost.core')
     .createHistogram('signpost.webhooks.attempt.duration', durations('Duration of webhook attempts, by result'));
 
+  const reportOwnFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'webhooks could not be sent, as this process can’t open connections; trying again'),
+  );
+  /** Requests in flight to endpoints that were not throttled. */
+  let unthrottled = 0;
+  /** What each of these endpoints may have in flight while `requests` are. */
+  let share = requests;
+
   /** A process that Postgres cannot be reached from may have lost the lease to another, and does not know. */
   const maySend = ({ leasedUntil }: LeasedEndpoint) => !stopping.aborted && performance.now() < leasedUntil;
+  const isPaused = ({ pausedUntil }: LeasedEndpoint) => performance.now() < pausedUntil;
+
+  function hasRoomFor({ inFlight }: LeasedEndpoint): boolean {
+    return inFlight < requestsPerEndpoint && (unthrottled < requests || inFlight < share);
+  }
 
   function sendQueuedOf(endpoint: LeasedEndpoint): void {
-    while (!isThrottled(endpoint.row) && endpoint.inFlight < requestsPerEndpoint && maySend(endpoint)) {
+    while (!isThrottled(endpoint.row) && hasRoomFor(endpoint) && maySend(endpoint) && !isPaused(endpoint)) {
       const delivery = endpoint.queued.shift();
       if (!delivery) return;
       void send(endpoint, delivery);
@@ -67,6 +88,7 @@ export function createSender(options: SenderOptions): Sender {
     endpoint.inFlight++;
     const { url } = endpoint.row;
     const budget = isThrottled(endpoint.row) ? budgetOf(endpoint) : undefined;
+    if (!budget) unthrottled++;
     const request = {
       url,
       secrets: endpoint.secrets,
@@ -74,8 +96,13 @@ export function createSender(options: SenderOptions): Sender {
       at: new Date(Date.now() + endpoint.clockOffsetMs),
       body: delivery.body,
     };
-    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs });
+    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs }).catch((error: unknown) => {
+      endpoint.pausedUntil = performance.now() + REPEAT_MS;
+      reportOwnFailure(error);
+      return undefined;
+    });
     endpoint.inFlight--;
+    if (!budget) unthrottled--;
     if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
     if (outcome) completed.add({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
     else endpoint.fetched.delete(delivery.id);
@@ -87,11 +114,17 @@ export function createSender(options: SenderOptions): Sender {
 
   return {
     sendQueued() {
+      const sharing = [...leased.values()].filter(
+        ({ row, queued, inFlight }) => !isThrottled(row) && queued.length + inFlight > 0,
+      );
+      share = Math.max(1, Math.floor(requests / sharing.length));
       for (const endpoint of leased.values()) sendQueuedOf(endpoint);
     },
     async sendThrottled() {
       const denied = new Map<string, number>();
-      const throttled = [...leased.values()].filter(({ row, queued }) => isThrottled(row) && queued.length > 0);
+      const throttled = [...leased.values()].filter(
+        (endpoint) => isThrottled(endpoint.row) && endpoint.queued.length > 0 && !isPaused(endpoint),
+      );
       if (throttled.length === 0) return denied;
       const byBudget = Map.groupBy(throttled, (endpoint) => keyText(budgetOf(endpoint)));
       for (const { granted, wait, ...budget } of await spendBudgets(pool, attemptsPerBudget(throttled.map(budgetOf)))) {
