@@ -17,6 +17,8 @@ export interface Seal {
   open(owner: string, sealed: Buffer): string;
   /** The id of the key that `seal` uses: the first bytes of its results. */
   readonly keyId: Buffer;
+  /** The ids of the keys that `open` knows. */
+  readonly keyIds: readonly Buffer[];
 }
 
 /** `secretKey` seals and opens; `former`, the previous key, only opens. */
@@ -25,6 +27,7 @@ export function sealWith(secretKey: Buffer, former?: Buffer): Seal {
   const keys = [current, ...(former ? [keyFrom(former)] : [])];
   return {
     keyId: current.id,
+    keyIds: keys.map(({ id }) => id),
     seal(owner, secret) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, current.bytes, nonce).setAAD(Buffer.from(owner));

@@ -297,7 +297,7 @@ describe('endpoints', () => {
     expect(await count(id, `status = 'pending'`)).toBe(5_002);
     const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [uuid]);
     const capacity = { id: uuid, ...rows[0], deliveries: 10, bytes: 1_000, testsOnly: false, hasNone: true };
-    expect(await queueOf(pool, newUuid(), 60_000).due([capacity], [], 1_000)).toEqual([]);
+    expect(await queueOf(pool, newUuid(), 60_000, seal.keyIds).due([capacity], [], 1_000)).toEqual([]);
     await webhooks.updateEndpoint({ id, enabled: true });
     expect(await count(id, `status = 'pending' and event_type <> 'webhook.test'`)).toBe(0);
     expect(await count(id, `status = 'pending'`)).toBe(1);

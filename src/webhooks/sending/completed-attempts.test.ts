@@ -19,7 +19,7 @@ test('successful attempts are refunded even if an endpoint that failed in the sa
   await fanOutRecords(pool, [eventRecord(account.id)], logger);
   const budget = { account: account.id, host: HOST };
   await spendBudgets(pool, [{ ...budget, attempts: 50 }]);
-  const queue = queueOf(pool, newUuid(), 30_000);
+  const queue = queueOf(pool, newUuid(), 30_000, seal.keyIds);
   const leased = leasedEndpoints(seal, logger);
   for (const row of await queue.claim({ working: 10, throttled: 10 })) leased.put(row);
   // Transactions take a connection, and single statements do not.
@@ -59,7 +59,7 @@ test.each([
     const account = await newAccount();
     const { id: hook } = await account.addEndpoint(`https://${HOST}/`);
     await fanOutRecords(pool, [eventRecord(account.id)], logger);
-    const queue = queueOf(pool, newUuid(), 30_000);
+    const queue = queueOf(pool, newUuid(), 30_000, seal.keyIds);
     const leased = leasedEndpoints(seal, logger);
     const completed = completedAttempts({ pool, queue, leased, logger });
     const claim = async () => {

@@ -626,7 +626,7 @@ test('an endpoint whose secret cannot be decrypted gets nothing until it is rota
   await pool.query('update webhook_endpoints set secret = $1', [Buffer.alloc(60, 7)]);
   const endpoint = await addEndpoint(ACCEPT);
   await fanOutEvents(1);
-  startDelivering({ leaseMs: 300 });
+  startDelivering({ leaseMs: 300, endpoints: 1 });
   await untilSucceeded(endpoint.id, 1);
   expect(unreadable.received).toEqual([]);
   expect((await onlyDelivery(unreadable.id)).status).toBe(DeliveryStatus.PENDING);

@@ -89,7 +89,7 @@ const RENEWALS = 6;
 export function startDeliverer(options: DelivererOptions): Deliverer {
   const { pool, notifications, seal, connect, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const queue = queueOf(pool, newUuid(), limits.leaseMs);
+  const queue = queueOf(pool, newUuid(), limits.leaseMs, seal.keyIds);
   const leased = leasedEndpoints(seal, logger);
   const completed = completedAttempts({ pool, queue, leased, logger });
   const stopping = new AbortController();

@@ -47,10 +47,14 @@ const dueEndpoints = (which: string, limit: string) => `
   select id from (
     select id from webhook_endpoints
     where due_at <= now() and (leased_until is null or leased_until <= now()) and ${which}
+      and substring(secret for 4) = any($5::bytea[])
     order by due_at limit ${limit} for no key update skip locked
   ) as endpoints`;
 
-/** Index: webhook_endpoints_due. It also contains endpoints that other processes lease; they are skipped. */
+/**
+ * Index: webhook_endpoints_due. It also contains endpoints that other processes lease, and those whose secrets were
+ * sealed with other keys than $5; they are skipped.
+ */
 const claim = promptStatement<LeasedEndpointRow>(
   'webhooks_claim',
   `update webhook_endpoints e set leased_by = $1, leased_until = now() + $2 * interval '1 ms'
@@ -62,8 +66,8 @@ const claim = promptStatement<LeasedEndpointRow>(
 );
 
 /**
- * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked.
- * Index: webhook_endpoints_due.
+ * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked
+ * or its secret was sealed with another key. Index: webhook_endpoints_due.
  */
 const selectNextDue = promptStatement<{ wait: number }>(
   'webhooks_next_due',
@@ -120,10 +124,14 @@ export interface EndpointLeases {
   release(endpoints: ReadonlyMap<string, number | null>): Promise<void>;
 }
 
-/** `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died. */
-export function endpointLeases(pool: Pool, self: string, leaseMs: number): EndpointLeases {
+/**
+ * `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died.
+ * `keyIds`: of the keys that it has; it leases no endpoint whose secret was sealed with another one.
+ */
+export function endpointLeases(pool: Pool, self: string, leaseMs: number, keyIds: readonly Buffer[]): EndpointLeases {
   return {
-    claim: ({ working, throttled }) => run(pool, claim, [self, leaseMs, Math.max(0, working), Math.max(0, throttled)]),
+    claim: ({ working, throttled }) =>
+      run(pool, claim, [self, leaseMs, Math.max(0, working), Math.max(0, throttled), keyIds]),
     nextDue: async () => (await first(pool, selectNextDue))?.wait,
     renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
     async release(endpoints) {

@@ -174,10 +174,10 @@ export interface Queue extends EndpointLeases {
   record(attempts: readonly EndpointResults[]): Promise<Recorded>;
 }
 
-/** `self` and `leaseMs`: see `endpointLeases`. */
-export function queueOf(pool: Pool, self: string, leaseMs: number): Queue {
+/** `self`, `leaseMs` and `keyIds`: see `endpointLeases`. */
+export function queueOf(pool: Pool, self: string, leaseMs: number, keyIds: readonly Buffer[]): Queue {
   return {
-    ...endpointLeases(pool, self, leaseMs),
+    ...endpointLeases(pool, self, leaseMs, keyIds),
     due(capacities, fetched, bytes) {
       const column = <Key extends keyof Capacity>(key: Key) => capacities.map((capacity) => capacity[key]);
       const known = [column('url'), column('secret')];
