@@ -147,6 +147,32 @@ test.each([
   await expect.poll(wait, EVENTUALLY).toBe(delay);
 });
 
+test('if the result for a domain can’t be stored, those for others are, and it is checked again within a minute', async () => {
+  const domains = [await add(), await add(), await add()];
+  const [, broken] = domains;
+  const problems = async () => (await client().listDomains({})).domains.map(({ problem }) => problem);
+  await expect.poll(problems, EVENTUALLY).toEqual(domains.map(() => expect.stringContaining('no TXT')));
+  onTestFinished(async () => void (await pool.query('drop function fail_change cascade')));
+  await pool.query(
+    `create function fail_change() returns trigger language plpgsql as $$ begin raise exception 'broken'; end $$`,
+  );
+  await pool.query(
+    `create trigger fail_change before update of state on domains for each row
+     when (old.hostname = '${broken?.hostname}') execute function fail_change()`,
+  );
+  await pool.query(`update domains set state_since = now() - interval '1 year' where account_id = $1`, [
+    decodeId('acct', account),
+  ]);
+  for (const { txtName, txtValue } of domains) dns.set(txtName, 'TXT', txtValue);
+  await makeDue(...domains);
+  await expect.poll(async () => (await states()).toSorted(), EVENTUALLY).toEqual([PENDING, VERIFIED, VERIFIED]);
+  const { rows } = await pool.query<{ soon: boolean }>(
+    `select check_at <= now() + interval '1 minute' as soon from domains where hostname = $1`,
+    [broken?.hostname],
+  );
+  expect(rows).toEqual([{ soon: true }]);
+});
+
 test('SIGTERM during a look-up stops the core in order, without waiting for resolvers', async () => {
   const domain = await add();
   dns.mode = 'silent';

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import { first, promptStatement, run } from '../../common/postgres/sql.ts';
+import { attemptEach } from '../../common/runtime/attempt-each.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { throttledFailures, throttledReport } from '../../common/runtime/throttled-report.ts';
 import { recordOwnChange } from '../access/audit.ts';
@@ -32,15 +33,23 @@ interface DueRow {
 }
 
 /**
- * Leases due domains of all accounts for a minute at least: no other process looks them up meanwhile, and they become
- * due again if this process dies or the resolvers don't answer. Those whose name servers never answer become due less
- * and less often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_due.
+ * Leases due domains of all accounts for a minute: no other process looks them up meanwhile, and they become due again
+ * if this process dies or the results can't be applied. Index: domains_due.
  */
 const leaseDue = promptStatement<DueRow>(
   'domains_lease_due',
-  `update domains set check_at = ${nextCheck('1 minute')}
+  `update domains set check_at = now() + interval '1 minute'
    where id in (select id from domains where check_at <= now() order by check_at limit ${CONCURRENCY} for update skip locked)
    returning id, account_id, hostname, token, state`,
+);
+
+/**
+ * Postpones the checks of domains whose look-ups failed. Those whose name servers never answer become due less and less
+ * often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_pkey.
+ */
+const postpone = promptStatement(
+  'domains_postpone',
+  `update domains set check_at = ${nextCheck('1 minute')} where id = any($1::uuid[])`,
 );
 
 /**
@@ -68,27 +77,34 @@ export function startChecks(options: {
     logger.warn({ ...latest, lookUps }, 'the DNS records of a domain could not be looked up: it keeps its state'),
   );
 
-  /** Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none. */
+  /**
+   * Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none.
+   * Rejects with the first failure, after trying to apply the other results.
+   */
   async function checkDue(): Promise<number | undefined> {
     const due = await run(pool, leaseDue);
     const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
+    if (signal.aborted) return 0;
     const unanswered = due.flatMap(({ id }, index) => {
       const result = results[index];
-      return result?.status === 'rejected' ? [{ err: result.reason, domain: encodeId('domain', id) }] : [];
+      return result?.status === 'rejected' ? [{ err: result.reason, id }] : [];
     });
     const [latest] = unanswered;
-    if (latest && !signal.aborted) reportUnanswered(unanswered.length, latest);
+    if (latest) {
+      reportUnanswered(unanswered.length, { err: latest.err, domain: encodeId('domain', latest.id) });
+      await run(pool, postpone, [unanswered.map(({ id }) => id)]);
+    }
     // One after the other, to leave connections for RPCs.
-    for (const [index, { id, account_id: accountId, state }] of due.entries()) {
+    await attemptEach(due.entries(), async ([index, { id, account_id: accountId, state }]) => {
       const result = results[index];
-      if (result?.status !== 'fulfilled') continue;
+      if (result?.status !== 'fulfilled' || signal.aborted) return;
       const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );
       if (updated && updated.state !== state) {
         logger.info({ domain: encodeId('domain', id), from: state, to: updated.state }, 'a domain changed its state');
       }
-    }
+    });
     return due.length === CONCURRENCY ? 0 : (await first(pool, timeToNext))?.wait;
   }
 
