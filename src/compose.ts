@@ -168,9 +168,9 @@ async function republishRoutes(database: Database, keys: readonly string[]): Pro
   return codeCount + hostCount;
 }
 
-/** Publishes the current routes of all codes and domains; returns how many. */
-export async function republishAllRoutes(database: Database): Promise<number> {
-  return (await republishDomains(database, 0)) + (await republishCodes(database.pool, 0));
+/** Publishes the current routes of all codes and domains; returns how many. Rejects once `signal` is aborted. */
+export async function republishAllRoutes(database: Database, signal: AbortSignal): Promise<number> {
+  return (await republishDomains(database, 0, signal)) + (await republishCodes(database.pool, 0, signal));
 }
 
 /** Folder for files of archived scans. */

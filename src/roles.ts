@@ -57,7 +57,7 @@ export async function startPublishing({
     pool,
     log,
     logger,
-    republishRoutes: () => republishAllRoutes(database),
+    republishRoutes: (signal) => republishAllRoutes(database, signal),
   });
   running.defer(() => topics.stop());
   const relay = await startRelayWithTopics(topics, {
@@ -67,7 +67,8 @@ export async function startPublishing({
     logger,
     retentionHours: config.OUTBOX_RETENTION_HOURS,
   });
-  running.defer(relay.stop);
+  // Both at once: a relay whose start waits for routes to be republished ends when that is interrupted.
+  running.defer(async () => void (await Promise.all([topics.stop(), relay.stop()])));
   return relay;
 }
 
@@ -106,7 +107,7 @@ export async function serveCalls(
   const { config, database, logger, running } = core;
   const { pool } = database;
   const sweeps = [
-    periodically(SWEEP_MS, 'deleting expired idempotency keys', logger, () => deleteExpiredKeys(pool)),
+    periodically(SWEEP_MS, 'deleting expired idempotency keys', logger, (signal) => deleteExpiredKeys(pool, signal)),
     periodically(SWEEP_MS, 'deleting expired sign-in links', logger, () => deleteExpiredLinks(pool)),
     periodically(SWEEP_MS, 'forgetting ended sessions', logger, () => forgetEndedSessions(pool)),
   ];

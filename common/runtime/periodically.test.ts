@@ -28,3 +28,13 @@ test('a run that fails is followed by others', async () => {
   await expect.poll(() => runs).toBeGreaterThan(2);
   await periodic.stop();
 });
+
+test('a stop interrupts a run that goes by the signal', async () => {
+  const { promise: interrupted, resolve } = Promise.withResolvers<void>();
+  const periodic = periodically(INTERVAL_MS, 'the work', pino({ level: 'silent' }), (stopping) => {
+    stopping.addEventListener('abort', () => resolve());
+    return interrupted;
+  });
+  await periodic.stop();
+  await interrupted;
+});

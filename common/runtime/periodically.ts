@@ -4,17 +4,18 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Runs `work` at once and then at an interval in ms, but not while it is still running. `what`: its name in the log
- * when it fails.
+ * when it fails. A stop aborts the signal and waits for the current run.
  */
 export function periodically(
   intervalMs: number,
   what: string,
   logger: Logger,
-  work: () => Promise<void>,
+  work: (stopping: AbortSignal) => Promise<void>,
 ): { stop(): Promise<void> } {
+  const stopping = new AbortController();
   let running: Promise<void> | undefined;
   const start = () => {
-    running ??= work()
+    running ??= work(stopping.signal)
       .catch((error: unknown) => logger.warn({ err: error }, `${what} failed; it is tried again later`))
       .finally(() => {
         running = undefined;
@@ -25,12 +26,17 @@ export function periodically(
   return {
     async stop() {
       clearInterval(timer);
+      stopping.abort();
       await running;
     },
   };
 }
 
 /** Runs `work` at once and then every hour. */
-export function hourly(what: string, logger: Logger, work: () => Promise<void>): { stop(): Promise<void> } {
+export function hourly(
+  what: string,
+  logger: Logger,
+  work: (stopping: AbortSignal) => Promise<void>,
+): { stop(): Promise<void> } {
   return periodically(HOUR_MS, what, logger, work);
 }

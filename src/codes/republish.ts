@@ -45,11 +45,12 @@ export function republishRoutesOf(pool: Pool, shortCodes: readonly string[]): Pr
 
 /**
  * Publishes the current routes of all codes of all accounts, after raising their versions by `versionOffset`, or to the
- * time in ms if that is more; 0: not at all. Returns the number of codes.
+ * time in ms if that is more; 0: not at all. Returns the number of codes. Rejects once `signal` is aborted.
  */
-export async function republishCodes(pool: Pool, versionOffset: number): Promise<number> {
+export async function republishCodes(pool: Pool, versionOffset: number, signal?: AbortSignal): Promise<number> {
   let published = 0;
   for (let last = ''; ; ) {
+    signal?.throwIfAborted();
     const rows = await transaction(pool, async (tx) => {
       const codes =
         versionOffset > 0 ? await run(tx, raiseVersions, [last, versionOffset]) : await run(tx, lockNextRouted, [last]);

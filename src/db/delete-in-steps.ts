@@ -16,12 +16,13 @@ interface Rows {
 
 /**
  * Declares a statement that deletes up to 5,000 rows, and returns a function that repeats it until none, or only locked
- * ones, are left. `name`: as for `statement`. The function takes the parameters of `where`.
+ * ones, are left, or until `stopping` is aborted. `name`: as for `statement`. The function takes the parameters of
+ * `where`.
  */
 export function deletionInSteps(
   name: string,
   { table, key, where, locking = '' }: Rows,
-): (pool: Pool, values?: readonly unknown[]) => Promise<void> {
+): (pool: Pool, values?: readonly unknown[], stopping?: AbortSignal) => Promise<void> {
   const deleteSome = statement(
     name,
     `with deleted as (
@@ -32,7 +33,7 @@ export function deletionInSteps(
      )
      select 1 from deleted limit 1`,
   );
-  return async (pool, values) => {
-    while ((await run(pool, deleteSome, values)).length > 0);
+  return async (pool, values, stopping) => {
+    while (!stopping?.aborted && (await run(pool, deleteSome, values)).length > 0);
   };
 }

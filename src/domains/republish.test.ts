@@ -38,3 +38,13 @@ test('hostnames are republished a hundred per lock, and the versions are raised 
   const live = routes.filter(({ entry }) => entry.case === 'host' && !entry.value.removed);
   expect([routes.length, live.length]).toEqual([HOSTNAMES, HOSTNAMES / 10]);
 });
+
+test('a stop interrupts republishing after the current hundred', async () => {
+  const outbox = async () => (await pool.query('select from outbox')).rowCount ?? 0;
+  const before = await outbox();
+  const stopping = new AbortController();
+  const republishing = republishDomains(database, 0, stopping.signal);
+  stopping.abort();
+  await expect(republishing).rejects.toThrow('aborted');
+  expect((await outbox()) - before).toBe(100);
+});

@@ -34,11 +34,17 @@ const removed = statement<{ hostname: string; accountId: string }>(
 /**
  * Publishes the routes of every hostname that any account has ever verified again, in new versions, after raising these
  * by `versionOffset`, or to the time in ms if that is more; 0: not at all. Returns the number of routes. Changes that
- * are made between two of its transactions publish routes of their own, in the raised versions.
+ * are made between two of its transactions publish routes of their own, in the raised versions. Rejects once `signal`
+ * is aborted.
  */
-export async function republishDomains({ orm }: Database, versionOffset: number): Promise<number> {
+export async function republishDomains(
+  { orm }: Database,
+  versionOffset: number,
+  signal?: AbortSignal,
+): Promise<number> {
   let published = 0;
   for (let last: string | undefined = ''; last !== undefined; ) {
+    signal?.throwIfAborted();
     const after: string = last;
     last = await ormTransaction(orm, async (em) => {
       const tx = connectionOf(em);

@@ -112,6 +112,7 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
       try {
         await work();
       } catch (error) {
+        if (stopping.signal.aborted) return;
         healthy = false;
         reportFailure(error);
       }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Log, TopicMismatch } from '../../common/log/log.ts';
@@ -45,6 +46,29 @@ test('routes are republished again if their topic is lost again meanwhile', asyn
   expect(published).toBe(2);
   await one.ensure();
   expect(published).toBe(2);
+});
+
+test('republishing that a stop interrupts is repeated by the next process, and is not logged as a failure', async () => {
+  const database = await openDatabase((await freshDatabase()).url, 8, entities);
+  onTestFinished(() => database.close());
+  const { lines, logger } = recordingLogger();
+  const ensureTopics: Log['ensureTopics'] = async (_, creating) => creating?.([ROUTES.name]);
+  const start = (log: Log, republishRoutes: (stopping: AbortSignal) => Promise<number>) =>
+    startTopicUpkeep({ topics: [ROUTES], pool: database.pool, log, logger, republishRoutes });
+  const begun = Promise.withResolvers<void>();
+  const stopped = start({ ...inMemoryLog(), ensureTopics }, async (stopping) => {
+    begun.resolve();
+    await once(stopping, 'abort');
+    throw stopping.reason;
+  });
+  await begun.promise;
+  await stopped.stop();
+  expect(lines.filter((line) => !line.includes('topics are missing'))).toEqual([]);
+  let published = 0;
+  const next = start({ ...inMemoryLog(), ensureTopics: async () => {} }, async () => ++published);
+  onTestFinished(() => next.stop());
+  await next.ensure();
+  expect(published).toBe(1);
 });
 
 async function startUpkeep(ensureTopics: Log['ensureTopics'], logger: Logger) {

@@ -37,8 +37,9 @@ export interface TopicUpkeep extends Subscription {
 
 /**
  * Creates missing topics, including those that disappear while this runs, and republishes all routes to a newly created
- * routes topic. The request to republish is stored before the topic is created, so that it is carried out even if the
- * process dies in between. Any number of processes may do this.
+ * routes topic. The request to republish is stored before the topic is created and deleted after all routes are
+ * published, so that another process carries it out if this one dies or stops in between. Any number of processes may
+ * do this.
  */
 export function startTopicUpkeep({
   topics,
@@ -51,8 +52,8 @@ export function startTopicUpkeep({
   readonly pool: Pool;
   readonly log: Log;
   readonly logger: Logger;
-  /** Publishes the current routes of all codes and domains; returns how many. */
-  republishRoutes(): Promise<number>;
+  /** Publishes the current routes of all codes and domains; returns how many. Rejects once the signal is aborted. */
+  republishRoutes(stopping: AbortSignal): Promise<number>;
 }): TopicUpkeep {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -79,7 +80,7 @@ export function startTopicUpkeep({
       try {
         const requested = await first(client, routesRequested);
         if (!requested) return;
-        const routes = await republishRoutes();
+        const routes = await republishRoutes(signal);
         await run(client, finishRoutes, [requested.request]);
         if (routes > 0) logger.warn({ routes }, 'all routes were republished to the new routes topic');
       } finally {
@@ -96,6 +97,7 @@ export function startTopicUpkeep({
         await ensure();
         problem = '';
       } catch (error) {
+        if (signal.aborted) return;
         const { message } = error as Error;
         if (error instanceof TopicMismatch) {
           // An operator has changed it while this runs: unlike an outage, that does not end by itself.

@@ -30,19 +30,18 @@ export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void>
   const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
   const upkeep = startUpkeep(pool, seal, logger);
-  const stopping = new AbortController();
-  const finishing = periodically(FINISH_MS, 'finishing disabled and deleted endpoints', logger, () =>
-    finishEndpoints(pool, stopping.signal),
+  const finishing = periodically(FINISH_MS, 'finishing disabled and deleted endpoints', logger, (stopping) =>
+    finishEndpoints(pool, stopping),
   );
   const deliverer = startDeliverer({ pool, notifications, seal, connect, logger });
   const fanOut = startFanOut({ pool, log, logger });
   return {
     async stop() {
-      stopping.abort();
+      // Interrupted first: they take longest to end.
+      const interrupted = [finishing.stop(), upkeep.stop()];
       await fanOut.stop();
       await deliverer.stop();
-      await finishing.stop();
-      await upkeep.stop();
+      await Promise.all(interrupted);
     },
   };
 }

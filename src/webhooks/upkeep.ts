@@ -55,15 +55,22 @@ const replaceSealed = statement(
 /**
  * Deletes expired deliveries, expired secrets and full budgets, disables endpoints that no attempt will disable, and
  * re-encrypts with the current key the secrets that another key sealed. Any number of processes may run it at once.
- * `now`: Postgres's clock.
+ * `now`: Postgres's clock. Once `stopping` is aborted, the rest is left to the next run.
  */
-export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: number): Promise<void> {
+export async function runUpkeep(
+  pool: Pool,
+  seal: Seal,
+  logger: Logger,
+  now: number,
+  stopping?: AbortSignal,
+): Promise<void> {
   const expiredBefore = lowestUuidAt(now - RETENTION_MS);
-  while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE);
+  while ((await run(pool, deleteExpired, [expiredBefore])).length === BATCH_SIZE && !stopping?.aborted);
   await deleteFullBudgets(pool);
-  await disableIdle(pool, logger);
+  await disableIdle(pool, logger, stopping);
   await run(pool, clearExpiredSecrets, []);
   for (const row of await run(pool, sealedWithOtherKey, [seal.keyId])) {
+    if (stopping?.aborted) return;
     const { id, secret, former_secret: former, older_secrets: older } = row;
     const reseal = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
     let resealed: [Buffer, Buffer | null, Buffer[]];
@@ -81,5 +88,7 @@ export async function runUpkeep(pool: Pool, seal: Seal, logger: Logger, now: num
 
 /** Runs the upkeep once an hour. */
 export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
-  return hourly('upkeep of webhooks', logger, async () => runUpkeep(pool, seal, logger, await postgresNow(pool)));
+  return hourly('upkeep of webhooks', logger, async (stopping) =>
+    runUpkeep(pool, seal, logger, await postgresNow(pool), stopping),
+  );
 }

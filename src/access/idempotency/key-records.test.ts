@@ -28,3 +28,23 @@ test('one sweep deletes all keys older than 24 hours, however many, beside that 
   const left = `select split_part(key, '-', 1) as keys, count(*)::integer from idempotency group by 1`;
   expect((await pool.query(left)).rows).toEqual([{ keys: 'kept', count: 3 }]);
 });
+
+test('a sweep that is stopped ends after the current statement, and the next one deletes the rest', async () => {
+  const [{ pool }] = databases as [Database, Database];
+  await pool.query(
+    `insert into idempotency (account_id, key, fingerprint, response, created_at)
+     select $1, n, '', '', now() - interval '25 hours' from generate_series(1, 12000) n`,
+    [await insertAccount(pool)],
+  );
+  const left = async () => {
+    const expired = `select from idempotency where created_at < now() - interval '24 hours'`;
+    return (await pool.query(expired)).rowCount;
+  };
+  const stopping = new AbortController();
+  const sweep = deleteExpiredKeys(pool, stopping.signal);
+  stopping.abort();
+  await sweep;
+  expect(await left()).toBe(7_000);
+  await deleteExpiredKeys(pool);
+  expect(await left()).toBe(0);
+});

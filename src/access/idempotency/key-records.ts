@@ -171,9 +171,9 @@ const deleteExpired = deletionInSteps('access_idempotency_delete_expired', {
   locking: 'for update skip locked',
 });
 
-/** Deletes all keys older than 24 hours. */
-export function deleteExpiredKeys(pool: Pool): Promise<void> {
-  return deleteExpired(pool);
+/** Deletes all keys older than 24 hours. Once `stopping` is aborted, the others are left to the next call. */
+export function deleteExpiredKeys(pool: Pool, stopping?: AbortSignal): Promise<void> {
+  return deleteExpired(pool, [], stopping);
 }
 
 /** Index: idempotency_pkey. */

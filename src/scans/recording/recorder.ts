@@ -97,13 +97,11 @@ export function startRecorder(options: RecorderOptions): Subscription {
  * and archiving, which may take many minutes; they continue at the next start.
  */
 function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): Subscription {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const interruptible = (step: () => Promise<void>) => () =>
-    step().catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
-  const upkeep = hourly('upkeep of the scans', logger, async () => {
+  return hourly('upkeep of the scans', logger, async (signal) => {
+    const interruptible = (step: () => Promise<void>) => () =>
+      step().catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
     const now = await postgresNow(pool);
     const month = monthOf(now);
     const steps = [
@@ -118,10 +116,4 @@ function startUpkeep({ database: { pool }, logger, archive }: RecorderOptions): 
     ];
     await attemptEach(steps, (step) => step());
   });
-  return {
-    async stop() {
-      stopping.abort();
-      await upkeep.stop();
-    },
-  };
 }

@@ -88,10 +88,12 @@ export async function disableAndAudit(
 
 /**
  * Disables the endpoints that no attempt will disable, as none is made: those whose test event failed, but whose
- * process died before it disabled them, and those that have failed for five days and get no more events.
+ * process died before it disabled them, and those that have failed for five days and get no more events. Ends early
+ * once `stopping` is aborted.
  */
-export async function disableIdle(pool: Pool, logger: Logger): Promise<void> {
+export async function disableIdle(pool: Pool, logger: Logger, stopping?: AbortSignal): Promise<void> {
   for (const row of await run(pool, idle, [DISABLE_AFTER_MS])) {
+    if (stopping?.aborted) return;
     await disableAndAudit(
       pool,
       row,
