@@ -1,4 +1,4 @@
-import { first, type Queryable, run, statement } from '../../common/postgres/sql.ts';
+import { first, promptStatement, type Queryable, run, statement } from '../../common/postgres/sql.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { migrations } from './migrations/index.ts';
 
@@ -20,6 +20,18 @@ const readSchema = statement<{ last: string; comment: string | null }>(
   'db_read_schema',
   `select max(name) as last, obj_description('migrations'::regclass) as comment from migrations`,
 );
+
+const readCreation = promptStatement<{ created_ms: number }>(
+  'db_read_creation',
+  'select floor(extract(epoch from min(executed_at)) * 1000)::float8 as created_ms from migrations',
+);
+
+/** When the first table was created, by Postgres's clock, in ms since 1970; a restore does not change it. */
+export async function databaseCreatedAt(on: Queryable): Promise<number> {
+  const row = await first(on, readCreation);
+  if (!row) throw new Error('the aggregate query returned no row');
+  return row.created_ms;
+}
 
 /** How a schema relates to this release: it has to be migrated, is as needed, or is newer and usable. */
 export type SchemaState = 'older' | 'current' | 'newer';

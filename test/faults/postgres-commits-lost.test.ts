@@ -23,10 +23,15 @@ test.skipIf(inject('kafkaBrokers') === null)(
       cores: 1,
     });
     const { apiKey } = await signpost.createAccount();
-    const created = await api(signpost, apiKey, 'POST', '/qr-codes', { target_url: 'https://example.com/' });
-    const { data: code } = (await created.json()) as { data: CodeJson };
-    const scan = async (round: number, count: number) => {
-      const scans = startScans(`${signpost.url}/r/${code.short_code}`, round, 2);
+    const create = async () => {
+      const created = await api(signpost, apiKey, 'POST', '/qr-codes', { target_url: 'https://example.com/' });
+      return ((await created.json()) as { data: CodeJson }).data;
+    };
+    const code = await create();
+    // Most likely in a partition of which the standby knows nothing.
+    const later = await create();
+    const scan = async (round: number, count: number, { short_code } = code) => {
+      const scans = startScans(`${signpost.url}/r/${short_code}`, round, 2);
       await expect.poll(() => scans.answered.size, EVENTUALLY).toBeGreaterThan(count);
       await scans.stop();
       return scans.answered;
@@ -38,11 +43,15 @@ test.skipIf(inject('kafkaBrokers') === null)(
     await pair.detachStandby();
     const second = await scan(1, 200);
     await expectRecorded(primary, code, second);
+    const secondOfLater = await scan(3, 50, later);
+    await expectRecorded(primary, later, secondOfLater);
     await pair.killPrimary();
     await pair.promote();
     expect([...(await recordedScans(standby, code)).keys()].filter((name) => second.has(name))).toEqual([]);
     const third = await scan(2, 20);
     await expectRecorded(standby, code, new Map([...first, ...second, ...third]));
+    const thirdOfLater = await scan(4, 20, later);
+    await expectRecorded(standby, later, new Map([...secondOfLater, ...thirdOfLater]));
   },
   240_000,
 );

@@ -4,6 +4,7 @@ import { type ConsumeOptions, type Log, type LogRecord, ReadAgain } from '../../
 import { SCANS } from '../../../common/log/topics.ts';
 import { postgresNow } from '../../db/clock.ts';
 import type { Database } from '../../db/database.ts';
+import { databaseCreatedAt } from '../../db/schema-version.ts';
 import { dayOf } from '../days.ts';
 import { ensureMonths } from '../partitions.ts';
 import { type DeadLetter, deadLetterPublisher } from './dead-letters.ts';
@@ -30,11 +31,14 @@ export function createPollHandler({ log, database: { pool }, logger }: PollHandl
 
   /**
    * Rejects with a `ReadAgain` if the log still has records that Postgres lacks. A failover to a standby that had not
-   * received the last commits, or a restore, takes back what was recorded, but not what was committed in the log.
+   * received the last commits, or a restore, takes back what was recorded, but not what was committed in the log. A
+   * partition without a position lacks everything that was published since the database was created, but nothing older:
+   * the log may be older than the database.
    */
-  async function readMissing(position: bigint, { partition, from }: Poll): Promise<void> {
-    const oldest = (await log.since(SCANS.name, 0)).get(partition) ?? from;
-    const start = position > oldest ? position : oldest;
+  async function readMissing(position: bigint | undefined, { partition, from }: Poll): Promise<void> {
+    const time = position === undefined ? await databaseCreatedAt(pool) : 0;
+    const oldest = (await log.since(SCANS.name, time)).get(partition) ?? from;
+    const start = position !== undefined && position > oldest ? position : oldest;
     if (start < from) {
       logger.warn(
         { partition, records: Number(from - start) },
@@ -42,6 +46,7 @@ export function createPollHandler({ log, database: { pool }, logger }: PollHandl
       );
       throw new ReadAgain(start);
     }
+    if (position === undefined) return;
     logger.error({ partition, records: Number(from - position) }, 'the log has deleted scans that were not recorded');
   }
 
@@ -52,7 +57,7 @@ export function createPollHandler({ log, database: { pool }, logger }: PollHandl
     } catch (error) {
       if (!(error instanceof RecordsMissing)) throw error;
       await readMissing(error.position, poll);
-      return await record(pool, { ...poll, from: error.position }, deriveScan);
+      return await record(pool, { ...poll, from: error.position ?? 0n }, deriveScan);
     }
   }
 

@@ -29,12 +29,12 @@ const RECORDING_MS = 20_000;
 /** SQLSTATE of an insert whose key exists. */
 const UNIQUE_VIOLATION = '23505';
 
-/** The records of a partition from `position` on, up to those of a poll, were not recorded. */
+/** The records of a partition from `position` on, up to those of a poll, were not recorded; undefined: none were. */
 export class RecordsMissing extends Error {
-  readonly position: bigint;
+  readonly position: bigint | undefined;
 
-  constructor(position: bigint) {
-    super(`records from ${position} on were not recorded`);
+  constructor(position: bigint | undefined) {
+    super(`records from ${position ?? 0n} on were not recorded`);
     this.position = position;
   }
 }
@@ -76,8 +76,7 @@ export async function record(
   const recordAs = (allNew: boolean) =>
     transactionWithin(pool, RECORDING_MS, async (tx) => {
       const position = await lockPosition(tx, partition, topicId);
-      // If none were ever recorded, the log may be older than this database.
-      if (position !== undefined && position < from) throw new RecordsMissing(position);
+      if ((position ?? 0n) < from) throw new RecordsMissing(position);
       const inserted = await (allNew ? copyScans(tx, ordered, derive) : insertScans(tx, ordered.map(derive)));
       const { kept, deleted } = await discardInserted(tx, inserted, now);
       if (kept.length > 0) await count(tx, kept, allNew);

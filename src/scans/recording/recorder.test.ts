@@ -76,13 +76,13 @@ describe('records that Postgres lacks, after it was put back to an earlier state
 
   test('are read again as far as the log has them; for those that it has deleted, that is logged', async () => {
     const scanned = newScannedCode();
-    let oldest = 0n;
+    let oldest = 1_000n;
     const { lines, logger } = recordingLogger();
     const since = async () => new Map([[partition, oldest]]);
     const record = pollHandler({ log: { ...log, since }, database, logger });
     const [first = [], second = [], third = [], fourth = [], fifth = [], sixth = []] = polls(scanned, 6);
-    // The first poll of a partition has no predecessor.
     await record(first, 1_000n);
+    oldest = 0n;
     await record(second, 1_001n);
     await expect(record(fourth, 1_003n)).rejects.toEqual(new ReadAgain(1_002n));
     await record([...third, ...fourth], 1_002n);
@@ -103,6 +103,28 @@ describe('records that Postgres lacks, after it was put back to an earlier state
       { level: 50, msg: 'the log has deleted scans that were not recorded', partition, records: 9 },
     ]);
     expect((await database.pool.query(position)).rows).toEqual([{ position: 1_031 }]);
+    await expectCleanAudit();
+  });
+
+  test('are read again, in a partition without a position, if they were published since the database was created', async () => {
+    const partition = 8;
+    const scanned = newScannedCode();
+    const records = [Date.UTC(2020, 0, 1), Date.now(), Date.now()].map((timestamp, nth) => ({
+      ...scanRecord(scanned),
+      partition,
+      offset: BigInt(nth),
+      timestamp,
+    }));
+    const { lines, logger } = recordingLogger();
+    const since = async (_: string, time: number) =>
+      new Map([[partition, records.find(({ timestamp }) => timestamp >= time)?.offset ?? 3n]]);
+    const record = pollHandler({ log: { ...log, since }, database, logger });
+    await expect(record(records.slice(2), 2n)).rejects.toEqual(new ReadAgain(1n));
+    await record(records.slice(1), 1n);
+    expect(await total(scanned)).toBe(2);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 40, msg: 'Postgres lacks scans; they are read from the log again', partition, records: 1 },
+    ]);
     await expectCleanAudit();
   });
 
