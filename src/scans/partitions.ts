@@ -1,7 +1,10 @@
 import type { Pool } from 'pg';
-import { type Queryable, run, statement, transaction } from '../../common/postgres/sql.ts';
+import { promptStatement, type Queryable, run, transactionWithin } from '../../common/postgres/sql.ts';
 import { LOCKS } from '../db/locks.ts';
 import { dayOf } from './days.ts';
+
+/** How long creating a partition may take, in ms. Polls wait for it, and a vanished Postgres must not stop them. */
+const CREATION_MS = 20_000;
 
 /** The UTC month of a time in ms since 1970, `YYYY-MM`. */
 export function monthOf(time: number): string {
@@ -25,7 +28,7 @@ export function partitionOf(month: string): string {
 }
 
 /** System catalog: one row per month. */
-const listMonths = statement<{ month: string }>(
+const listMonths = promptStatement<{ month: string }>(
   'scans_list_months',
   `select replace(substr(relname, 7), '_', '-') as month from pg_inherits join pg_class c on c.oid = inhrelid
    where inhparent = 'scans'::regclass order by 1`,
@@ -41,9 +44,12 @@ export async function monthsInTable(on: Queryable): Promise<string[]> {
  * which, unlike `create table … partition of`, does not block reads and writes of `scans`.
  */
 export async function ensureMonths(pool: Pool, months: readonly string[]): Promise<void> {
+  if (months.length === 0) return;
+  const existing = new Set(await monthsInTable(pool));
   for (const month of months) {
+    if (existing.has(month)) continue;
     const name = partitionOf(month);
-    await transaction(pool, async (tx) => {
+    await transactionWithin(pool, CREATION_MS, async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanMonths]);
       const { rows } = await tx.query<{ attached: boolean }>(
         `select exists (

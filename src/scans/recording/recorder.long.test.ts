@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
+import { transaction } from '../../../common/postgres/sql.ts';
 import { isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { startTcpProxy } from '../../../test/harness/tcp-proxy.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import { LOCKS } from '../../db/locks.ts';
 import { entities } from '../../entities.ts';
 import { auditScans } from '../ledger/audit-scans.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
@@ -47,6 +49,26 @@ test('a recorder killed in the middle of its work loses no scan and counts none 
   }
   expect(killed.size).toBe(10);
   await expectCounted(scanned, 3_000);
+});
+
+test('a recorder whose Postgres vanished while it creates a partition times out and then records the poll', async () => {
+  const postgres = await startTcpProxy(url);
+  const behindProxy = await openDatabase(postgres.url, 4, entities);
+  onTestFinished(() => behindProxy.close());
+  const recorder = pollHandler({ log: inMemoryLog(), database: behindProxy, logger: pino({ level: 'silent' }) });
+  const scanned = newScannedCode();
+  const records = [scanRecord(scanned, { at: Date.UTC(2021, 4, 5) })];
+  await transaction(database.pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
+    await tx.query('select pg_advisory_xact_lock($1)', [LOCKS.scanMonths]);
+    const recorded = recorder(records);
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
+    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1);
+    postgres.vanish();
+    await expect(recorded).rejects.toSatisfy(isUnavailable);
+  });
+  await recorder(records);
+  await expectCounted(scanned, 1);
 });
 
 test('a recorder whose Postgres vanished during a poll times out and records the poll on another connection', async () => {
