@@ -164,6 +164,25 @@ test('a scan of the latest month that can be archived is not recorded again', as
   expect(await total(scanned)).toBe(3);
 });
 
+test('a scan whose month is archived at the turn of a month, after its poll was decoded, is not recorded again', async () => {
+  const scanned = newScannedCode();
+  const records = scansOf(scanned, at(0), 3);
+  await handle(records);
+  await archive('table');
+  const pool = new Proxy(database.pool, {
+    get(target, name) {
+      const value = Reflect.get(target, name, target);
+      if (name !== 'query') return typeof value === 'function' ? value.bind(target) : value;
+      return (query: { name?: string }) =>
+        query.name === 'postgres_clock' ? { rows: [{ now: Date.UTC(2022, 2, 1) - 1 }] } : target.query(query as never);
+    },
+  });
+  await pollHandler({ log: inMemoryLog(), database: { ...database, pool }, logger: pino({ level: 'silent' }) })(
+    records,
+  );
+  expect(await total(scanned)).toBe(3);
+});
+
 test('a deletion that is requested again applies to scans up to then, those that arrive later included', async () => {
   const scanned = newScannedCode();
   await deleteAccountScans(database.pool, folder, scanned.accountId);

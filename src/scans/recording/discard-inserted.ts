@@ -1,9 +1,16 @@
 import type { PoolClient } from 'pg';
 import { run, statement } from '../../../common/postgres/sql.ts';
+import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { mayBeArchived } from '../archive/archive.ts';
 import { columnArrays } from '../column-arrays.ts';
 import { monthOf } from '../partitions.ts';
 import type { DerivedScan } from './derive.ts';
+
+/**
+ * How long a poll takes at most from its decoding to its insert, in ms. When a month begins meanwhile, another process
+ * may archive one that could not be archived when the poll was decoded.
+ */
+const POLL_MS = DAY_MS;
 
 /** Index: primary key. */
 const findDeletions = statement<{ account_id: string; requested_ms: number }>(
@@ -41,7 +48,8 @@ export interface Inserted {
 /**
  * Deletes, of the rows that this transaction inserted, those that are already archived and those of accounts that had
  * their scans deleted. The check follows the insert because from then until the end of the transaction no month can be
- * detached and no deletion can start, so the answer cannot change any more. `now`: in ms since 1970.
+ * detached and no deletion can start, so the answer cannot change any more. `now`: when the poll was decoded, in
+ * ms since 1970.
  */
 export async function discardInserted(
   tx: PoolClient,
@@ -79,7 +87,7 @@ export async function discardInserted(
 
 async function archivedAmong(tx: PoolClient, scans: readonly DerivedScan[], now: number): Promise<Set<string>> {
   const days = new Map(scans.map(({ day, scannedAt }) => [day, scannedAt]));
-  for (const [day, at] of days) if (!mayBeArchived(monthOf(at), now)) days.delete(day);
+  for (const [day, at] of days) if (!mayBeArchived(monthOf(at), now + POLL_MS)) days.delete(day);
   const old = days.size === 0 ? [] : scans.filter(({ day }) => days.has(day));
   if (old.length === 0) return new Set();
   const ids = columnArrays(
