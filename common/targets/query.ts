@@ -51,8 +51,8 @@ function appended(address: string, query: string): string {
 }
 
 /**
- * The decoded names of all parameters but empty ones, in their order. One URLSearchParams for each would take several times
- * as long. It removes a `?` at the beginning.
+ * The decoded names of all parameters but empty ones, in their order. One URLSearchParams for each would take several
+ * times as long. It removes a `?` at the beginning.
  */
 function namesOf(query: string): readonly string[] {
   return [...new URLSearchParams(`?${query}`).keys()];

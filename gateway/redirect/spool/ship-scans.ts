@@ -101,7 +101,7 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
     } catch (error) {
       shipment.failed();
       if (!(error instanceof RecordsTooLarge) || payloads.length === 1) throw error;
-      // The topic may allow less than others do: the same scans would be rejected for ever, and keep back all later ones.
+      // The topic may allow less than others do: these scans would be rejected for ever, and keep back all later ones.
       const middle = Math.ceil(payloads.length / 2);
       await publish(payloads.slice(0, middle));
       return publish(payloads.slice(middle));

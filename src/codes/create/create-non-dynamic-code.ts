@@ -68,7 +68,7 @@ interface NonDynamicCode extends Pick<CreateStaticCodeRequest, 'name' | 'design'
   readonly domain?: PrintedDomain | null;
 }
 
-/** Plans do not limit codes of these types. Fails with LIMIT_REACHED. Indexes: codes_short_code_key, code_counts_pkey. */
+/** Codes that plans do not limit. Fails with LIMIT_REACHED. Indexes: codes_short_code_key, code_counts_pkey. */
 async function createNonDynamicCode(
   em: EntityManager,
   platformUrl: string,

@@ -30,9 +30,9 @@ const restore = statement(
 );
 
 /**
- * Restores and announces deleted codes, as far as the limits allow: the plan's of dynamic codes, and that of others. The
- * transaction must have locked them, and before the counter, as in a deletion, so that the two cannot deadlock. Returns
- * why the rest is refused, by UUID.
+ * Restores and announces deleted codes, as far as the limits allow: the plan's of dynamic codes, and that of others.
+ * The transaction must have locked them, and before the counter, as in a deletion, so that the two cannot deadlock.
+ * Returns why the rest is refused, by UUID.
  */
 export async function restoreDeleted(
   tx: PoolClient,
