@@ -8,7 +8,6 @@ import { type ArchiveOptions, archiveMonths } from '../archive/archive.ts';
 import { finishDeletions } from '../delete-account-scans.ts';
 import { foldIncrements } from '../fold-increments.ts';
 import { ensureMonths, monthAfter, monthOf } from '../partitions.ts';
-import { fewerAfterFailures } from './fewer-after-failures.ts';
 import { observeWaitingRecords } from './metrics.ts';
 import { createPollHandler, type PollHandlerOptions } from './poll-handler.ts';
 import { destroySalts, makeSalts } from './visitors.ts';
@@ -35,8 +34,8 @@ export interface RecorderOptions extends PollHandlerOptions {
 
 /**
  * Moves scans from the log into Postgres, as one member of the consumer group `signpost.recorder`; any number may run.
- * A poll is recorded in one transaction, after a failure in several, or delivered again. Records that cannot be decoded
- * are published as dead letters and do not stop the others.
+ * A poll is recorded as a whole or delivered again. Records that cannot be decoded are published as dead letters and do
+ * not stop the others.
  */
 export function startRecorder(options: RecorderOptions): Subscription {
   const {
@@ -44,7 +43,7 @@ export function startRecorder(options: RecorderOptions): Subscription {
     logger,
     database: { pool },
   } = options;
-  const handle = fewerAfterFailures(MAX_POLL_RECORDS, createPollHandler(options));
+  const handle = createPollHandler(options);
   const upkeep = startUpkeep(options);
   const salts = periodically(SALTS_MS, 'creating the visitor salts', logger, async () =>
     makeSalts(pool, await postgresNow(pool)),
