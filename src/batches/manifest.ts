@@ -1,7 +1,6 @@
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw, type ZlibOptions } from 'node:zlib';
 import { stringify } from 'csv-stringify/sync';
-import { escapeFormulas } from '../../common/csv/formulas.ts';
 
 const deflate = promisify<Buffer, ZlibOptions, Buffer>(deflateRaw);
 
@@ -15,9 +14,9 @@ export class Manifest {
   #size = 0;
   #crc = 0;
 
-  /** Adds a line, in which a spreadsheet finds no formula. */
+  /** Adds a line. Values that a spreadsheet would read as a formula are prefixed with an apostrophe. */
   async add(values: readonly string[]): Promise<void> {
-    this.#text += stringify([values.map(escapeFormulas)], { record_delimiter: '\r\n' });
+    this.#text += stringify([[...values]], { record_delimiter: '\r\n', escape_formulas: true });
     if (this.#text.length >= BLOCK_LENGTH) await this.#compress(constants.Z_SYNC_FLUSH);
   }
 

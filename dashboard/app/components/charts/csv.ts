@@ -1,5 +1,3 @@
-import { escapeFormulas } from '../../../../common/csv/formulas.ts';
-
 /** Without it Excel takes a CSV file for one in the encoding of the reader's region. */
 const BYTE_ORDER_MARK = '\ufeff';
 
@@ -19,8 +17,8 @@ export function downloadFile(name: string, type: string, content: BlobPart): voi
   URL.revokeObjectURL(url);
 }
 
-/** A value as a field, in which spreadsheets find no formula. */
+/** A value as a field. Spreadsheets take a text that begins with these for a formula, which an apostrophe prevents. */
 function quoted(value: string): string {
-  const safe = escapeFormulas(value);
+  const safe = /^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

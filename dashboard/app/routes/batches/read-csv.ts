@@ -1,6 +1,5 @@
 import { CsvError, parse } from 'csv-parse/browser/esm/sync';
 import { MAX_ROWS } from '../../../../common/contract/limits.ts';
-import { unescapeFormulas } from '../../../../common/csv/formulas.ts';
 
 /** A CSV file: its header and the rows below it. */
 export interface CsvFile {
@@ -55,8 +54,7 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
       on_record: (cells: string[], { records: read, empty_lines }) => {
         if (cells.every((cell) => cell === '')) return;
         if (records.length > MAX_ROWS) throw new TooManyRows();
-        // `downloadCsv` may have written the file, for its rows to be corrected.
-        records.push(cells.map(unescapeFormulas));
+        records.push(cells.map(withoutApostrophe));
         numbers.push(read + empty_lines);
       },
     });
@@ -73,6 +71,13 @@ export async function readCsv(chosen: File | Promise<File>): Promise<CsvFile | C
 }
 
 class TooManyRows extends Error {}
+
+/**
+ * A cell of a file that the dashboard has written, whose rows were corrected: without what `downloadCsv` put before it.
+ */
+function withoutApostrophe(cell: string): string {
+  return /^'[=+\-@]/.test(cell) ? cell.slice(1) : cell;
+}
 
 /** Excel writes CSV in the system's legacy encoding unless it is asked for UTF-8, and "Unicode Text" in UTF-16. */
 function decode(bytes: ArrayBuffer): string {
