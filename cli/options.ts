@@ -76,15 +76,15 @@ export function destructive(command: Command): Command {
     });
 }
 
-/** A person whose standard error goes elsewhere sees no question. */
+/** Whether a person can be asked: with standard error elsewhere, nobody sees a question. */
 function hasTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
 /**
- * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` is required: a script
- * that pipes something into the command has confirmed nothing. `consequence`: a sentence about what would happen, which
- * may contain names given by customers.
+ * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` or
+ * `--json` is required: a script that pipes something into the command has confirmed nothing. `consequence`: a sentence
+ * about what would happen, which may contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
   if (yes) return;

@@ -1,6 +1,6 @@
 import { failure } from './errors.ts';
 
-/** Codes that plans do not limit, as a kind of `LIMITS`. */
+/** Codes of the types that plans do not limit: their name in `LIMITS`. */
 export const NON_DYNAMIC = 'static and landing-page codes';
 
 /** Limits of every account, whatever its plan or contract. Source: docs/contract.md, "Limits". */

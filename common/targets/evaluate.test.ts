@@ -181,6 +181,7 @@ test.each([false, true])(
     const large = policyOf({ rules, parameters, pass_query: passQuery });
     const compiled = compilePolicy(large, 'https://example.com/');
     expect(compiled.bytes).toBeLessThan(200_000);
+    expect(compiled.destinations.every((destination) => typeof destination === 'function')).toBe(true);
     const plain = {
       at: FIRST,
       country: 'DE',

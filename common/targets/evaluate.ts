@@ -57,7 +57,7 @@ const STRING_BYTES = 50;
 const ADDER_BYTES = 1_000;
 
 /**
- * The memory that the prepared destinations of a policy may take, in bytes. Twenty long parameters in each of 200 URLs
+ * The memory that preparing the destinations of a policy may take, in bytes. Twenty long parameters in each of 200 URLs
  * would take 9 MB: of three such codes, each scan would prepare them all again.
  */
 const MAX_PREPARED_BYTES = 256 * 1024;
@@ -70,13 +70,13 @@ export function compilePolicy(policy: Policy, targetUrl: string): CompiledPolicy
   const parameters = encodeParameters(policy.parameters);
   const added = parameters.reduce((bytes, [, encoded]) => bytes + encoded.length + 1, 0);
   const length = urls.reduce((sum, url) => sum + url.length, 0);
-  const preparedBytes = length + urls.length * (added + (policy.passQuery ? ADDER_BYTES : STRING_BYTES));
+  const preparedBytes = urls.length * (added + (policy.passQuery ? ADDER_BYTES : STRING_BYTES));
   const prepare = destinations(policy.passQuery, parameters);
   const isLarge = preparedBytes > MAX_PREPARED_BYTES;
   return {
     rules: sharedRules(policy.rules),
     destinations: urls.map(isLarge ? (url) => (query) => locationOf(prepare(url), query) : prepare),
-    bytes: isLarge ? length + added + urls.length * STRING_BYTES : preparedBytes,
+    bytes: length + (isLarge ? added + urls.length * STRING_BYTES : preparedBytes),
   };
 }
 

@@ -44,12 +44,12 @@ const leaseDue = promptStatement<DueRow>(
 );
 
 /**
- * Postpones the checks of domains whose look-ups failed. Those whose name servers never answer become due less and less
+ * Postpones the check of a domain whose look-up failed. Those whose name servers never answer become due less and less
  * often, like others: look-ups of such domains take seconds, in which others wait. Index: domains_pkey.
  */
 const postpone = promptStatement(
   'domains_postpone',
-  `update domains set check_at = ${nextCheck('1 minute')} where id = any($1::uuid[])`,
+  `update domains set check_at = ${nextCheck('1 minute')} where id = $1`,
 );
 
 /**
@@ -92,12 +92,15 @@ export function startChecks(options: {
     const [latest] = unanswered;
     if (latest) {
       reportUnanswered(unanswered.length, { err: latest.err, domain: encodeId('domain', latest.id) });
-      await run(pool, postpone, [unanswered.map(({ id }) => id)]);
     }
     // One after the other, to leave connections for RPCs.
     await attemptEach(due.entries(), async ([index, { id, account_id: accountId, state }]) => {
       const result = results[index];
-      if (result?.status !== 'fulfilled' || signal.aborted) return;
+      if (!result || signal.aborted) return;
+      if (result.status === 'rejected') {
+        await run(pool, postpone, [id]);
+        return;
+      }
       const updated = await applyDnsResult(orm, { id, accountId }, result.value, (tx, domain) =>
         recordOwnChange(tx, accountId, `domain became ${domain.state}`, encodeId('domain', id)),
       );

@@ -146,5 +146,5 @@ function readItem({ message: schema }: MessagesField, json: JsonValue, path: str
   } catch (error) {
     problem = typeProblem(schema, json, error, path);
   }
-  throw failure('INVALID_FIELD', problem ?? '');
+  throw failure('INVALID_FIELD', problem ?? `${path.slice(0, -1)}: is not a valid ${schema.typeName}.`);
 }

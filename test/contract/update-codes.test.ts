@@ -2,7 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import { readFailure } from '../../common/contract/errors.ts';
-import { encodeId, newUuid } from '../../common/contract/ids.ts';
+import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
@@ -138,6 +138,19 @@ test('UpdateCodes deletes and restores, as far as the plan’s limit allows', as
     ['qr.archived', 2, undefined],
     ['qr.updated', 3, ['deleted']],
   ]);
+});
+
+test('UpdateCodes restores dynamic codes when an account has as many others as it can have', async () => {
+  const account = await api.account();
+  const { id } = await account.create();
+  const { code: fixed } = await codesOf(account).createStaticCode({ content: { case: 'payload', value: 'x' } });
+  const ids = [fixed?.id ?? '', id];
+  expect(await outcomes(account, { ids, deleted: true })).toEqual([CHANGED, CHANGED]);
+  await database.query('update code_counts set listed = live + 10000 where account_id = $1', [
+    decodeId('acct', account.id),
+  ]);
+  const { results } = await codesOf(account).updateCodes({ ids, deleted: false });
+  expect(results).toMatchObject([{ outcome: REFUSED, reason: 'LIMIT_REACHED' }, { outcome: CHANGED }]);
 });
 
 test('UpdateCodes refuses a code that would have more than 20 tags, and changes nothing of it', async () => {

@@ -178,18 +178,21 @@ test('while the broker is unavailable everything stays on disk, and it receives 
   expect(shipper.status()).toMatchObject({ shipped: 600, failing: false });
 });
 
-test('a topic that allows less than a whole batch gets it in parts', async () => {
+test('a topic that allows less than a whole batch gets it in parts, each once, also after a failure', async () => {
   const log = new FakeLog();
   log.behaviour = () => 'refuses';
   log.most = 7;
+  const { lines, logger } = recordingLogger();
   const spool = openWorker('0');
-  const shipper = start(log);
+  const shipper = start(log, logger);
   await answer(spool, '0', 200, log);
-  log.behaviour = () => 'takes';
+  // Later parts of a batch fail.
+  log.behaviour = () => (log.acknowledged.size === 15 && log.calls < 30 ? 'refuses' : 'takes');
   await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(200);
   expect(log.stored).toEqual(log.kept);
   log.expectConsistent();
   await expect.poll(() => shipper.status(), EVENTUALLY).toMatchObject({ shipped: 200, failing: false });
+  expect(lines).toHaveLength(2);
 });
 
 test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {

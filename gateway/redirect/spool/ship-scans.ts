@@ -69,6 +69,11 @@ export interface ShippingOptions {
   readonly syncAll?: boolean;
 }
 
+/** Scans that are being published, and how many of them the log has. */
+interface Publication extends Pick<Batch, 'payloads'> {
+  published: number;
+}
+
 interface ShippedSpool {
   readonly reader: SpoolReader;
   /** Syncs to disk what has waited since the last call. */
@@ -93,20 +98,30 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
   let isSyncing = false;
   let canSync = true;
 
-  async function publish(payloads: readonly Uint8Array[]): Promise<void> {
-    const shipment = count(payloads);
-    const records = recordsOf(payloads, shipment.figures);
+  /** The number of scans that are published at once: fewer while the topic rejects as many as too large. */
+  let atOnce = Number.POSITIVE_INFINITY;
+
+  /** Publishes the first of these scans, as many as the topic allows at once. Returns their number. */
+  async function publishSome(payloads: readonly Uint8Array[]): Promise<number> {
+    const some = payloads.slice(0, atOnce);
+    const shipment = count(some);
     try {
-      await log.publish(SCANS.name, records);
+      await log.publish(SCANS.name, recordsOf(some, shipment.figures));
     } catch (error) {
       shipment.failed();
-      if (!(error instanceof RecordsTooLarge) || payloads.length === 1) throw error;
-      // The topic may allow less than others do: these scans would be rejected for ever, and keep back all later ones.
-      const middle = Math.ceil(payloads.length / 2);
-      await publish(payloads.slice(0, middle));
-      return publish(payloads.slice(middle));
+      if (!(error instanceof RecordsTooLarge) || some.length === 1) throw error;
+      atOnce = Math.ceil(some.length / 2);
+      return publishSome(payloads);
     }
-    shipped += records.length;
+    shipped += some.length;
+    return some.length;
+  }
+
+  async function finish(publication: Publication): Promise<void> {
+    const { payloads } = publication;
+    while (publication.published < payloads.length)
+      publication.published += await publishSome(payloads.slice(publication.published));
+    atOnce *= 2;
     if (failures > 0) logger.info({ failures }, 'scans are published to the log again');
     failures = 0;
   }
@@ -125,14 +140,18 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
 
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
     let emptyPolls = 0;
+    /** A batch of which only the first scans could be published so far. */
+    let unfinished: (Batch & Publication) | undefined;
     let watched: WatchedFolder | undefined;
     using _ = { [Symbol.dispose]: () => watched?.[Symbol.dispose]() };
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
-        const batch = nextBatch(reader);
+        const batch = unfinished ?? nextBatch(reader);
         if (batch) {
-          await publish(batch.payloads);
+          unfinished ??= { ...batch, published: 0 };
+          await finish(unfinished);
           batch.forget();
+          unfinished = undefined;
         } else if (signal.aborted) {
           return;
         }
@@ -203,7 +222,7 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       const times = [...spools.values()].flatMap(({ reader }) => reader.waitingMs() ?? []);
       return times.length === 0 ? undefined : Math.max(...times);
     },
-    publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
+    publish: (frames) => finish({ ...readFrames(frames, 'nothing'), published: 0 }),
     async stop(graceMs) {
       stopDiscovery();
       stopSyncing();

@@ -10,6 +10,7 @@ import { type Endpoint, EndpointSchema } from '../../../proto/gen/signpost/webho
 import { lockAccount } from '../../access/lock-account.ts';
 import { notFound } from '../../calls/not-found.ts';
 import type { Database } from '../../db/database.ts';
+import { notifying } from '../../db/notifications.ts';
 import { connectionOf } from '../../db/orm-transaction.ts';
 import { EVENT_TYPES, type EventType } from '../../events/cloud-event.ts';
 import { EndpointEntity } from '../entities.ts';
@@ -76,6 +77,8 @@ export async function findEndpoint(em: EntityManager, accountId: string, id: str
   return expectFound((await em.findOne(EndpointEntity, { id, accountId, deleted: false })) ?? undefined);
 }
 
+const wake = statement('webhooks_wake', `select ${notifying('webhooks')}`);
+
 /** How many secrets before the former one also sign: with it and the new one that makes five signatures. */
 const MAX_OLDER_SECRETS = 3;
 
@@ -91,6 +94,8 @@ export async function rotateSecret(em: EntityManager, accountId: string, id: str
     olderUntil: older('former_until', 'older_until'),
   };
   await em.nativeUpdate(EndpointEntity, { id, accountId }, changes);
+  // Deliveries may have waited for a secret that cores can open.
+  await run(connectionOf(em), wake);
 }
 
 /** Decodes the id of an endpoint (`hook_…`) to its UUID, or fails with NOT_FOUND. */

@@ -43,11 +43,14 @@ export const LEASED_COLUMNS = `e.id, e.account_id, e.url, e.secret, e.verified_a
     where until > now()
   ) as former_secrets`;
 
+/** Whether this process can open the secret of an endpoint; `keyIds`: the parameter. */
+const isOpenable = (keyIds: string) => `substring(secret for 4) = any(${keyIds}::bytea[])`;
+
 const dueEndpoints = (which: string, limit: string) => `
   select id from (
     select id from webhook_endpoints
     where due_at <= now() and (leased_until is null or leased_until <= now()) and ${which}
-      and substring(secret for 4) = any($5::bytea[])
+      and ${isOpenable('$5')}
     order by due_at limit ${limit} for no key update skip locked
   ) as endpoints`;
 
@@ -66,13 +69,14 @@ const claim = promptStatement<LeasedEndpointRow>(
 );
 
 /**
- * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked
- * or its secret was sealed with another key. Index: webhook_endpoints_due.
+ * In how many ms the next endpoint that no process leases is due; negative if `claim` skipped it because it was locked.
+ * Index: webhook_endpoints_due.
  */
 const selectNextDue = promptStatement<{ wait: number }>(
   'webhooks_next_due',
   `select (extract(epoch from due_at - now()) * 1000)::float8 as wait from webhook_endpoints
-   where due_at is not null and (leased_until is null or leased_until <= now()) order by due_at limit 1`,
+   where due_at is not null and (leased_until is null or leased_until <= now()) and ${isOpenable('$1')}
+   order by due_at limit 1`,
 );
 
 /** Index: webhook_endpoints_pkey. Returns current values. Endpoints that were deleted or disabled are not returned. */
@@ -132,7 +136,7 @@ export function endpointLeases(pool: Pool, self: string, leaseMs: number, keyIds
   return {
     claim: ({ working, throttled }) =>
       run(pool, claim, [self, leaseMs, Math.max(0, working), Math.max(0, throttled), keyIds]),
-    nextDue: async () => (await first(pool, selectNextDue))?.wait,
+    nextDue: async () => (await first(pool, selectNextDue, [keyIds]))?.wait,
     renew: (endpoints) => run(pool, renew, [self, leaseMs, endpoints]),
     async release(endpoints) {
       // Two statements: a single one would wait for the lock with an older snapshot, and would compute `due_at` without

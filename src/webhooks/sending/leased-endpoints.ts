@@ -99,7 +99,7 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
       }
     };
     const current = open(secret);
-    // Such an endpoint must not block the others.
+    // Such an endpoint must not block the others. It stays leased, so that no process claims it over and over.
     if (current.length === 0) return [];
     // Without a former secret whose key is lost, a rotation makes the endpoint work again.
     return [...current, ...former_secrets.flatMap(open)];
@@ -153,9 +153,9 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
     },
     idle(ms: number) {
       const before = performance.now() - ms;
-      const idle = [...leased.values()].filter(
-        ({ fetched, lastActiveAt }) => fetched.isEmpty && lastActiveAt <= before,
-      );
+      const idle = [...leased.values()].filter(({ secrets, fetched, lastActiveAt }) => {
+        return fetched.isEmpty && lastActiveAt <= before && (secrets.length > 0 || ms === 0);
+      });
       return idle.map(({ row }) => row.id);
     },
   };

@@ -7,7 +7,7 @@ import { encodeId } from '../../../common/contract/ids.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { durations } from '../../../common/telemetry/durations.ts';
 import { attempt, connectionsOf, type Outcome } from './attempt.ts';
-import { attemptsPerBudget, type BudgetKey, keyText, spendBudgets } from './attempt-budgets.ts';
+import { attemptsPerBudget, type BudgetKey, keyText, refundBudgets, spendBudgets } from './attempt-budgets.ts';
 import type { CompletedAttempts } from './completed-attempts.ts';
 import { isThrottled, type LeasedEndpoint, type LeasedEndpoints } from './leased-endpoints.ts';
 import type { DeliveryResult, DueDelivery } from './queue.ts';
@@ -96,11 +96,14 @@ export function createSender(options: SenderOptions): Sender {
       at: new Date(Date.now() + endpoint.clockOffsetMs),
       body: delivery.body,
     };
-    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs }).catch((error: unknown) => {
-      endpoint.pausedUntil = performance.now() + REPEAT_MS;
-      reportOwnFailure(error);
-      return undefined;
-    });
+    const outcome = await attempt(agent, request, { stop: aborting.signal, timeoutMs }).catch(
+      async (error: unknown) => {
+        endpoint.pausedUntil = performance.now() + REPEAT_MS;
+        reportOwnFailure(error);
+        if (budget) await refundBudgets(pool, attemptsPerBudget([budget])).catch(reportOwnFailure);
+        return undefined;
+      },
+    );
     endpoint.inFlight--;
     if (!budget) unthrottled--;
     if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));

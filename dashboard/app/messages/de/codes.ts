@@ -94,7 +94,7 @@ export const codes: typeof en = {
     notFound: 'Den Code gibt es nicht mehr.',
     refusals: {
       INVALID_FIELD: 'Ein Code hat höchstens 20 Tags.',
-      LIMIT_REACHED: 'Ein Konto hat höchstens 10.000 statische Codes und Landingpages.',
+      LIMIT_REACHED: 'Ein Konto hat zusammen höchstens 10.000 statische Codes und Landingpages.',
       QR_LIMIT_REACHED: 'Alle Codes Ihres Tarifs sind in Gebrauch.',
     },
     titles: {

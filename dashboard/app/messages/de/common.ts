@@ -54,7 +54,8 @@ export const common: typeof en = {
       'In einem anderen Tab wurde ein anderes Konto geöffnet oder hat sich jemand anders angemeldet. Bitte laden Sie diese Seite neu.',
     NOT_A_MEMBER: () => 'Sie sind kein Mitglied dieses Kontos mehr.',
     QR_LIMIT_REACHED: ({ limit }) => `Alle ${limit} Codes Ihres Tarifs sind in Gebrauch.`,
-    LIMIT_REACHED: ({ limit }) => `Mehr als ${limit} sind nicht möglich. Bitte entfernen Sie zuerst etwas davon.`,
+    LIMIT_REACHED: ({ limit }) =>
+      `Mehr als ${Number(limit).toLocaleString('de')} sind nicht möglich. Bitte entfernen Sie zuerst etwas davon.`,
     BATCH_LIMIT_EXCEEDED: () => 'Ihr Tarif erlaubt weniger Zeilen je Stapel. Bitte teilen Sie die Datei auf.',
     NOT_FOUND: () => 'Das gibt es in diesem Konto nicht (mehr).',
     ALREADY_EXISTS: () => 'Das ist schon vergeben.',

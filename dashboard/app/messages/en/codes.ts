@@ -94,7 +94,7 @@ export const codes = {
     /** Why the core does not change a code, by the reason that it gives. */
     refusals: {
       INVALID_FIELD: 'A code has at most 20 tags.',
-      LIMIT_REACHED: 'An account has at most 10,000 static and landing-page codes.',
+      LIMIT_REACHED: 'An account has at most 10,000 static and landing-page codes together.',
       QR_LIMIT_REACHED: 'All codes of your plan are in use.',
     } as Readonly<Record<string, string>>,
     titles: {
