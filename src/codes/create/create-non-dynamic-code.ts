@@ -68,7 +68,10 @@ interface NonDynamicCode extends Pick<CreateStaticCodeRequest, 'name' | 'design'
   readonly domain?: PrintedDomain | null;
 }
 
-/** Creates a code of a type that plans do not limit. Fails with LIMIT_REACHED. Indexes: codes_short_code_key, code_counts_pkey. */
+/**
+ * Creates a code of a type that plans do not limit. Fails with LIMIT_REACHED. Indexes: codes_short_code_key,
+ * code_counts_pkey.
+ */
 async function createNonDynamicCode(
   em: EntityManager,
   platformUrl: string,
