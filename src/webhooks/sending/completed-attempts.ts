@@ -46,8 +46,9 @@ export function completedAttempts({
     const completed = unrecorded.slice(0, count);
     const { changed, tests } = await queue.record(byEndpoint(completed));
     unrecorded.splice(0, completed.length);
-    for (const { endpoint, delivery } of completed) {
+    for (const { endpoint, delivery, result } of completed) {
       endpoint.fetched.delete(delivery.id);
+      if (result.newStatus !== 'succeeded') endpoint.unrecordedFailures--;
       endpoint.lastActiveAt = performance.now();
     }
     for (const row of changed) if (leased.has(row.id)) leased.put(row);

@@ -18,6 +18,8 @@ export interface LeasedEndpoint {
   readonly fetched: FetchedDeliveries;
   /** Number of requests in flight. */
   inFlight: number;
+  /** Number of failed attempts that are not recorded yet. */
+  unrecordedFailures: number;
   /**
    * Until when this process may send to it, as far as it knows, in ms of `performance.now()`. Afterwards another may.
    */
@@ -119,6 +121,7 @@ export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
           queued: [],
           fetched: new FetchedDeliveries(),
           inFlight: 0,
+          unrecordedFailures: 0,
           lastActiveAt: now,
           pausedUntil: 0,
         });

@@ -76,8 +76,16 @@ export function createSender(options: SenderOptions): Sender {
     return inFlight < requestsPerEndpoint && (unthrottled < requests || inFlight < share);
   }
 
+  /**
+   * After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
+   * receive every queued delivery.
+   */
+  function isHeld(endpoint: LeasedEndpoint): boolean {
+    return isThrottled(endpoint.row) || isPaused(endpoint) || endpoint.unrecordedFailures > 0;
+  }
+
   function sendQueuedOf(endpoint: LeasedEndpoint): void {
-    while (!isThrottled(endpoint.row) && hasRoomFor(endpoint) && maySend(endpoint) && !isPaused(endpoint)) {
+    while (!isHeld(endpoint) && hasRoomFor(endpoint) && maySend(endpoint)) {
       const delivery = endpoint.queued.shift();
       if (!delivery) return;
       void send(endpoint, delivery);
@@ -109,9 +117,8 @@ export function createSender(options: SenderOptions): Sender {
     if (outcome) attemptDuration.record(outcome.latencyMs / 1_000, attributesOf(outcome));
     if (outcome) completed.add({ endpoint, url, delivery, result: resultOf(delivery, outcome), budget });
     else endpoint.fetched.delete(delivery.id);
-    // After a failure nothing more is sent until it is recorded; otherwise an endpoint that refuses connections would
-    // receive every queued delivery.
-    if (outcome && isSuccess(outcome)) sendQueuedOf(endpoint);
+    if (outcome && !isSuccess(outcome)) endpoint.unrecordedFailures++;
+    sendQueuedOf(endpoint);
     onAttempt();
   }
 
