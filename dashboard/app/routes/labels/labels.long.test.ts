@@ -52,10 +52,10 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await page.keyboard.press('Enter');
     release();
     await page.getByRole('link', { name: 'Coffee' }).waitFor();
-    expect(await foldersNow()).toEqual([['Coffee', 1]]);
+    await expect.poll(foldersNow).toEqual([['Coffee', 1]]);
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByRole('link', { name: 'Cafés' }).waitFor();
-    expect(await foldersNow()).toEqual([['Cafés', 1]]);
+    await expect.poll(foldersNow).toEqual([['Cafés', 1]]);
   });
 
   test('a taken name leads to merging, whose effect is shown before', async () => {
@@ -70,7 +70,7 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await page.getByText('2 codes move from “Tea” to “Cafés”, and “Tea” is deleted.').waitFor();
     await page.getByRole('button', { name: 'Merge', exact: true }).press('Enter');
     await page.getByText('“Tea” was merged into “Cafés”.').waitFor();
-    expect(await foldersNow()).toEqual([['Cafés', 3]]);
+    await expect.poll(foldersNow).toEqual([['Cafés', 3]]);
   });
 
   test('are deleted, and come back on their codes by undo', async () => {
@@ -100,7 +100,7 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await page.getByText('“Lost” was deleted.').waitFor();
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByText('“Lost” is back on its codes.').waitFor();
-    expect(await foldersNow()).toContainEqual(['Lost', 1]);
+    await expect.poll(foldersNow).toContainEqual(['Lost', 1]);
     await page.close();
   });
 
@@ -114,7 +114,7 @@ describe.skipIf(!CHROMIUM)('folders and tags', () => {
     await pages.client(CodesService).deleteCode({ id: code?.id ?? '' });
     await page.getByRole('button', { name: 'Undo' }).press('Enter');
     await page.getByText('1 code could not get “Autumn” back.').waitFor();
-    expect(await foldersNow()).toContainEqual(['Autumn', 1]);
+    await expect.poll(foldersNow).toContainEqual(['Autumn', 1]);
   });
 
   test('are said to keep their name if it does not come back', async () => {

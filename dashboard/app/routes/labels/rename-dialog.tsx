@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -36,18 +36,23 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
     mutationFn: (wanted: string) => rename(kind, label.id, wanted),
     onSettled: refreshCodes,
   });
+  /** `renaming.isPending` follows a moment after the call, and Enter may be pressed again meanwhile. */
+  const isRunning = useRef(false);
   const wanted = name.trim();
   const other = labels.find(({ id, name }) => id !== label.id && foldedName(name) === foldedName(wanted));
   const problem = wanted === '' ? 'missing' : folderProblem(wanted);
   const isReservedForFolders = problem === 'reserved' && kind === 'tag';
   const submit = async () => {
-    if (renaming.isPending) return;
+    if (isRunning.current) return;
     if (wanted !== label.name) {
+      isRunning.current = true;
       try {
         await renaming.mutateAsync(wanted);
       } catch {
         // Shown in the dialog, which keeps what was typed.
         return;
+      } finally {
+        isRunning.current = false;
       }
       const takeBack = async () => {
         try {
