@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -49,6 +49,13 @@ function backgroundOf(signpost: Signpost): Process {
   return core;
 }
 
+/** Whether a process works in this folder: a busy backend of a killed Postgres does, and keeps it from starting. */
+async function isUsed(folder: string): Promise<boolean> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const folders = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => undefined)));
+  return folders.includes(folder);
+}
+
 test('a background core whose connections to Postgres break during a batch survives and completes the batch', async () => {
   const { url } = await freshDatabase();
   const postgres = await startTcpProxy(url);
@@ -95,6 +102,7 @@ test('a background core whose Postgres is killed during a batch survives and com
   process.kill(Number(postmaster), 'SIGKILL');
   await expect.poll(() => codesIn(url), EVENTUALLY).toBeUndefined();
   await sleep(2_000);
+  await expect.poll(() => isUsed(join(folder, 'data')), EVENTUALLY).toBe(false);
   postgres = await startPostgres({ folder });
   expect(postgres.url).toBe(url);
   await expect.poll(() => codesIn(url), EVENTUALLY).toBe(ROWS);
