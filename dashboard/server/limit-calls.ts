@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
+import { limitAtOnce } from '../../common/queues/limit-at-once.ts';
 import { personOf, type Session } from './session.ts';
 
 /**
@@ -16,37 +17,25 @@ const MAX_ACCOUNT_CALLS = 150;
  * too many.
  */
 export function limitCalls(): (session: Session, reply: FastifyReply) => ConnectError | undefined {
-  const persons = runningCalls();
-  const accounts = runningCalls();
+  const beginOfPerson = limitAtOnce(MAX_CALLS);
+  const beginOfAccount = limitAtOnce(MAX_ACCOUNT_CALLS);
 
   return (session, reply) => {
-    const person = personOf(session);
-    const { account } = session;
-    if (persons.of(person) >= MAX_CALLS) return tooMany(MAX_CALLS, 'person');
-    if (accounts.of(account) >= MAX_ACCOUNT_CALLS) return tooMany(MAX_ACCOUNT_CALLS, 'account');
-    // The browser gave up during admission: no event would end the call.
-    if (reply.raw.destroyed) return undefined;
-    persons.add(person, 1);
-    accounts.add(account, 1);
-    reply.raw.once('close', () => {
-      persons.add(person, -1);
-      accounts.add(account, -1);
-    });
+    const endOfPerson = beginOfPerson(personOf(session));
+    if (!endOfPerson) return tooMany(MAX_CALLS, 'person');
+    const endOfAccount = beginOfAccount(session.account);
+    if (!endOfAccount) {
+      endOfPerson();
+      return tooMany(MAX_ACCOUNT_CALLS, 'account');
+    }
+    const end = () => {
+      endOfPerson();
+      endOfAccount();
+    };
+    // If the browser gave up during admission, no event will end the call.
+    if (reply.raw.destroyed) end();
+    else reply.raw.once('close', end);
     return undefined;
-  };
-}
-
-/** The number of running calls, by what they are limited by. */
-function runningCalls() {
-  const running = new Map<string, number>();
-  const of = (key: string) => running.get(key) ?? 0;
-  return {
-    of,
-    add(key: string, calls: 1 | -1) {
-      const sum = of(key) + calls;
-      if (sum > 0) running.set(key, sum);
-      else running.delete(key);
-    },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { clientOf, unmapped } from '../../common/http/client-of.ts';
+import { limitAtOnce } from '../../common/queues/limit-at-once.ts';
 import type { Origin } from './origin.ts';
 
 /** Limits the attempts of each client address per minute. */
@@ -45,26 +46,6 @@ export function limitAttempts(mostPerMinute: number): AttemptLimit {
   };
 }
 
-/**
- * Allows each client address `most` of something at a time. The returned function acquires one and returns the function
- * to release it; undefined when the address already has `most`.
- */
-export function limitAtOnce(most: number): (address: string) => (() => void) | undefined {
-  const counts = new Map<string, number>();
-
-  return (address) => {
-    const client = clientOf(address);
-    const count = counts.get(client) ?? 0;
-    if (count >= most) return undefined;
-    counts.set(client, count + 1);
-    return () => {
-      const left = (counts.get(client) ?? 0) - 1;
-      if (left > 0) counts.set(client, left);
-      else counts.delete(client);
-    };
-  };
-}
-
 /** Counts a request until it has been answered; false if its client already has too many in progress. */
 export type AdmitRequest = (request: IncomingMessage, response: ServerResponse) => boolean;
 
@@ -83,7 +64,7 @@ export function limitRequests(
     const { remoteAddress = '' } = socket;
     const { proxied, address } = originOf(remoteAddress, headers);
     if (proxied && address === unmapped(remoteAddress)) return true;
-    const end = begin(address);
+    const end = begin(clientOf(address));
     if (end) response.once('close', end);
     return end !== undefined;
   };

@@ -2,9 +2,10 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logAcceptErrors } from '../../common/http/accept-errors.ts';
+import { clientOf } from '../../common/http/client-of.ts';
 import { UNREAD_MS } from '../../common/http/http-limits.ts';
 import { replaceIdle } from '../../common/http/replace-idle.ts';
-import { limitAtOnce } from './address-limits.ts';
+import { limitAtOnce } from '../../common/queues/limit-at-once.ts';
 import type { CountRefusal } from './refusal-metrics.ts';
 
 /** How often it is checked whether clients read what was written, in ms. */
@@ -43,7 +44,7 @@ export function watchConnections(server: Server, limits: ConnectionLimits): { cl
   });
   server.prependListener('connection', (socket: Socket) => {
     const { remoteAddress = '' } = socket;
-    const closed = limits.isProxy(remoteAddress) ? () => {} : open(remoteAddress);
+    const closed = limits.isProxy(remoteAddress) ? () => {} : open(clientOf(remoteAddress));
     if (!closed) {
       limits.countRefusal('address_connections');
       socket.resetAndDestroy();

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { COMMIT_WITHOUT_WAIT, promptStatement, run } from '../../common/postgres/sql.ts';
 import { grouped } from '../../common/queues/grouped.ts';
+import { limitAtOnce } from '../../common/queues/limit-at-once.ts';
 import type { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import {
   ADMISSIBLE,
@@ -61,8 +62,8 @@ const MAX_WAITING_OF_KEY = 8;
 export function admitInGroups(
   pool: Pool,
 ): (keyHash: Buffer, features: readonly Feature[], commitBy: number | undefined) => Promise<Admission | undefined> {
-  /** How many calls are waiting or in a group, by key. */
-  const calls = new Map<string, number>();
+  /** Counts the calls that are waiting or in a group, by key. */
+  const enter = limitAtOnce(MAX_WAITING_OF_KEY);
   const readInGroup = grouped<KeyCall & { readonly key: string }, AdmissionRow | undefined>({
     ...GROUPS,
     keyOf: ({ key }) => key,
@@ -74,14 +75,9 @@ export function admitInGroups(
   });
   return async (keyHash, features, commitBy) => {
     const key = keyHash.toString('latin1');
-    const others = calls.get(key) ?? 0;
-    if (others >= MAX_WAITING_OF_KEY) return admit(pool, keyHash, features, commitBy);
-    calls.set(key, others + 1);
-    const row = await readInGroup({ key, keyHash, features, commitBy }).finally(() => {
-      const left = (calls.get(key) ?? 0) - 1;
-      if (left > 0) calls.set(key, left);
-      else calls.delete(key);
-    });
+    const leave = enter(key);
+    if (!leave) return admit(pool, keyHash, features, commitBy);
+    const row = await readInGroup({ key, keyHash, features, commitBy }).finally(leave);
     if (!row) return undefined;
     return admissionFrom(row, features, commitBy) ?? admit(pool, keyHash, features, commitBy);
   };

@@ -1,4 +1,5 @@
 import { failure } from '../../common/contract/errors.ts';
+import { limitAtOnce } from '../../common/queues/limit-at-once.ts';
 
 /** Forwards a stream of an account while it has a place. `accountId`: UUID. */
 export type AccountStreams = <Item>(accountId: string, stream: AsyncIterable<Item>) => AsyncGenerator<Item>;
@@ -8,19 +9,16 @@ export type AccountStreams = <Item>(accountId: string, stream: AsyncIterable<Ite
  * what they are, in the error.
  */
 export function accountStreams(most: number, items: string): AccountStreams {
-  const open = new Map<string, number>();
+  const open = limitAtOnce(most);
   return async function* (accountId, stream) {
-    const others = open.get(accountId) ?? 0;
-    if (others >= most) {
+    const close = open(accountId);
+    if (!close) {
       throw failure('UNAVAILABLE', `Too many ${items} of this account are open. Close some, or try again.`);
     }
-    open.set(accountId, others + 1);
     try {
       yield* stream;
     } finally {
-      const left = (open.get(accountId) ?? 0) - 1;
-      if (left > 0) open.set(accountId, left);
-      else open.delete(accountId);
+      close();
     }
   };
 }
