@@ -82,9 +82,9 @@ function hasTerminal(): boolean {
 }
 
 /**
- * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` or
- * `--json` is required: a script that pipes something into the command has confirmed nothing. `consequence`: a sentence
- * about what would happen, which may contain names given by customers.
+ * Returns if `--yes` was given or a person confirms on the terminal. Without a terminal `--yes` or `--json` is
+ * required: a script that pipes something into the command has confirmed nothing. `consequence`: a sentence about what
+ * would happen, which may contain names given by customers.
  */
 export async function expectConfirmed({ yes }: { readonly yes: boolean }, consequence: string): Promise<void> {
   if (yes) return;

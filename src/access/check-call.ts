@@ -24,8 +24,8 @@ import type { ServiceTokens } from './service-token.ts';
 import { costOfRows } from './usage.ts';
 
 /**
- * Keys that are not known to be valid: how many are looked up at a time, fairly by client. A flood of
- * made-up keys would otherwise delay calls with valid keys by as many statements as it has connections.
+ * Keys that are not known to be valid: how many are looked up at a time, fairly by client. A flood of made-up keys
+ * would otherwise delay calls with valid keys by as many statements as it has connections.
  */
 const UNKNOWN_KEYS = { concurrency: 8, maxWaiting: 2_000, items: 'API keys' };
 

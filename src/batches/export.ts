@@ -30,7 +30,7 @@ const [STORED, DEFLATED] = [0, 8];
 
 const deflate = promisify<Buffer, Buffer>(deflateRaw);
 const PAGE_ROWS = 500;
-/** Of the manifest. */
+/** The columns of the manifest. */
 const COLUMNS = ['index', 'file', 'id', 'short_code', 'scan_url', 'target_url', 'name', 'external_ref'] as const;
 
 interface PrintedRow {

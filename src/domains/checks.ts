@@ -87,12 +87,10 @@ export function startChecks(options: {
     if (signal.aborted) return 0;
     const unanswered = due.flatMap(({ id }, index) => {
       const result = results[index];
-      return result?.status === 'rejected' ? [{ err: result.reason, id }] : [];
+      return result?.status === 'rejected' ? [{ err: result.reason, domain: encodeId('domain', id) }] : [];
     });
     const [latest] = unanswered;
-    if (latest) {
-      reportUnanswered(unanswered.length, { err: latest.err, domain: encodeId('domain', latest.id) });
-    }
+    if (latest) reportUnanswered(unanswered.length, latest);
     // One after the other, to leave connections for RPCs.
     await attemptEach(due.entries(), async ([index, { id, account_id: accountId, state }]) => {
       const result = results[index];

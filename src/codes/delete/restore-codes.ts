@@ -46,20 +46,16 @@ export async function restoreDeleted(
   const restored: string[] = [];
   const refused = new Map<string, ConnectError>();
   for (const { id, type } of rows) {
-    if (type !== 'dynamic') {
-      if (others >= LIMITS[NON_DYNAMIC]) {
-        refused.set(id, limitReached(NON_DYNAMIC));
-        continue;
-      }
-      others += 1;
+    const isDynamic = type === 'dynamic';
+    if (isDynamic && codeLimit !== null && dynamic >= codeLimit) {
+      refused.set(id, codeLimitReached(codeLimit, dynamic));
+    } else if (!isDynamic && others >= LIMITS[NON_DYNAMIC]) {
+      refused.set(id, limitReached(NON_DYNAMIC));
     } else {
-      if (codeLimit !== null && dynamic >= codeLimit) {
-        refused.set(id, codeLimitReached(codeLimit, dynamic));
-        continue;
-      }
-      dynamic += 1;
+      if (isDynamic) dynamic += 1;
+      else others += 1;
+      restored.push(id);
     }
-    restored.push(id);
   }
   if (restored.length > 0) {
     await run(tx, restore, [accountId, restored]);
