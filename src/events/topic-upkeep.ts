@@ -30,7 +30,7 @@ const lock = promptStatement<{ acquired: boolean }>(
 export interface TopicUpkeep extends Subscription {
   /**
    * Creates them now; rejects with a TopicMismatch when an existing topic does not fit, and while the log is
-   * unavailable.
+   * unavailable. Does not wait for routes that have to be republished, of which there may be millions.
    */
   ensure(): Promise<void>;
 }
@@ -69,7 +69,6 @@ export function startTopicUpkeep({
       missed = missing.join();
     });
     missed = '';
-    await republish();
   }
 
   async function republish(): Promise<void> {
@@ -90,11 +89,11 @@ export function startTopicUpkeep({
   }
 
   const running = (async () => {
-    while (!signal.aborted) {
-      await pause(INTERVAL_MS, signal);
-      if (signal.aborted) return;
+    for (let isFirst = true; !signal.aborted; isFirst = false) {
       try {
-        await ensure();
+        // The first time, the caller does.
+        if (!isFirst) await ensure();
+        await republish();
         problem = '';
       } catch (error) {
         if (signal.aborted) return;
@@ -102,12 +101,13 @@ export function startTopicUpkeep({
         if (error instanceof TopicMismatch) {
           // An operator has changed it while this runs: unlike an outage, that does not end by itself.
           reportMismatch(error);
-          continue;
+        } else {
+          // Logged once per problem: the log may be unavailable for hours.
+          if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; trying again');
+          problem = message;
         }
-        // Logged once per problem: the log may be unavailable for hours.
-        if (message !== problem) logger.warn({ err: error }, 'topics could not be checked; trying again');
-        problem = message;
       }
+      await pause(INTERVAL_MS, signal);
     }
   })();
 
