@@ -14,6 +14,7 @@ import { expectStorable } from '../../db/storable.ts';
 import { domainForPrinting, FOR_ONE_CODE, type PrintedDomain } from '../../domains/for-printing.ts';
 import { announce } from '../announce.ts';
 import { codeFrom } from '../code-row.ts';
+import { countNonDynamic } from '../count-non-dynamic.ts';
 import { CodeCountEntity, CodeEntity } from '../entities.ts';
 import { designWarnings } from '../fields/design-warnings.ts';
 import { readLandingPage } from '../fields/landing-page.ts';
@@ -70,7 +71,7 @@ interface NonDynamicCode extends Pick<CreateStaticCodeRequest, 'name' | 'design'
 
 /**
  * Creates a code of a type that plans do not limit. Fails with LIMIT_REACHED. Indexes: codes_short_code_key,
- * code_counts_pkey.
+ * code_counts_pkey, codes_not_dynamic.
  */
 async function createNonDynamicCode(
   em: EntityManager,
@@ -103,10 +104,10 @@ async function createNonDynamicCode(
     return affectedRows === 1 || undefined;
   });
   await insertTags(tx, id, tags);
-  const isBelowLimit = { [raw('listed - live')]: { $lt: LIMITS[NON_DYNAMIC] } };
+  // Locks the counter, so that those that are created at the same time are counted one after the other.
   const listed = raw('listed + 1');
-  const counted = await em.nativeUpdate(CodeCountEntity, { accountId, ...isBelowLimit }, { listed });
-  if (counted === 0) throw limitReached(NON_DYNAMIC);
+  await em.nativeUpdate(CodeCountEntity, { accountId }, { listed });
+  if ((await countNonDynamic(tx, accountId)) > LIMITS[NON_DYNAMIC]) throw limitReached(NON_DYNAMIC);
   const row = await findCode(tx, accountId, encodeId('qr', id));
   const code = codeFrom(row, platformUrl, 0);
   await announce(tx, row, code, { type: 'qr.created' });

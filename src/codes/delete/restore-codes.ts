@@ -7,13 +7,14 @@ import { UpdateOutcome } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts'
 import type { Account } from '../../access/caller.ts';
 import { announceCurrent } from '../announce.ts';
 import { CHANGED, type CodeRowWithoutContent } from '../code-row.ts';
+import { countNonDynamic } from '../count-non-dynamic.ts';
 import { codeLimitReached } from '../create/create-code.ts';
 import type { UpdateResult } from '../update-result.ts';
 
 /** Index: code_counts_pkey. */
-const lockCounter = statement<{ dynamic: string; others: string }>(
+const lockCounter = statement<{ live: string }>(
   'codes_lock_counter',
-  'select live as dynamic, listed - live as others from code_counts where account_id = $1 for update',
+  'select live from code_counts where account_id = $1 for update',
 );
 
 /** Indexes: codes_pkey, code_counts_pkey. */
@@ -41,8 +42,8 @@ export async function restoreDeleted(
   rows: readonly CodeRowWithoutContent[],
 ): Promise<ReadonlyMap<string, ConnectError>> {
   const counter = await first(tx, lockCounter, [accountId]);
-  let dynamic = Number(counter?.dynamic ?? 0);
-  let others = Number(counter?.others ?? 0);
+  let dynamic = Number(counter?.live ?? 0);
+  let others = await countNonDynamic(tx, accountId);
   const restored: string[] = [];
   const refused = new Map<string, ConnectError>();
   for (const { id, type } of rows) {
