@@ -1,19 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { Admin, Kafka } from 'kafkajs';
 import { subscribe } from './kafka-reader.ts';
-import { FOLLOWERS, type FollowOptions, type Subscription } from './log.ts';
+import type { FollowOptions, Subscription } from './log.ts';
 
 /**
  * A reader without a group: see `Log.follow`. kafkajs reads only as a member of a group, so every follower creates one,
- * never commits, and seeks to its positions. Brokers delete a group that has neither members nor offsets.
+ * never commits, and seeks to its positions. Brokers delete a group that has neither members nor offsets. Its name
+ * starts with `followers`.
  */
-export function followTopic(kafka: Kafka, admin: () => Promise<Admin>, options: FollowOptions): Subscription {
-  const { topic, group = FOLLOWERS } = options;
+export function followTopic(
+  kafka: Kafka,
+  admin: () => Promise<Admin>,
+  followers: string,
+  options: FollowOptions,
+): Subscription {
+  const { topic } = options;
   const positions = new Map(options.from);
   return subscribe(kafka, {
     ...options,
     // A new one each time: a crashed consumer may still count as a member of the old one.
-    group: () => `${group}.${randomUUID()}`,
+    group: () => `${followers}.${randomUUID()}`,
     async begin({ consumer }) {
       // If a position no longer exists (records were deleted, the topic was recreated), it starts at the oldest record.
       for (const { partition, low, high } of await (await admin()).fetchTopicOffsets(topic)) {

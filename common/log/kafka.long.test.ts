@@ -77,9 +77,8 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
 
   test('installations with different prefixes share a cluster without seeing each other', async () => {
     const options = { kafkaBrokers, databaseUrl: '', clientId: 'signpost-test', logger };
-    const [one, other] = await Promise.all(
-      ['one.', 'other-'].map((kafkaPrefix) => openLog({ ...options, kafkaPrefix: `${randomUUID()}-${kafkaPrefix}` })),
-    );
+    const prefixes = ['one.', 'other-'].map((end) => `${randomUUID()}-${end}`);
+    const [one, other] = await Promise.all(prefixes.map((kafkaPrefix) => openLog({ ...options, kafkaPrefix })));
     const opened = [one, other].filter((log) => log !== undefined);
     onTestFinished(async () => void (await Promise.all(opened.map((log) => log.close()))));
     const created: string[][] = [];
@@ -101,6 +100,14 @@ describe.skipIf(brokers === null)('over a real Apache Kafka', () => {
         ['of 1', 'of 1'],
       ]);
     expect((await one?.identity(SCANS.name)) === (await other?.identity(SCANS.name))).toBe(false);
+    const { admin } = await openWithAdmin();
+    const groups = (await admin.listGroups()).groups.map(({ groupId }) => groupId);
+    for (const prefix of prefixes) {
+      const ours = groups.filter((group) => group.startsWith(prefix)).map((group) => group.slice(prefix.length));
+      expect(new Set(ours.map((group) => group.replace(/^follower\..*/, 'follower.')))).toEqual(
+        new Set(['follower.', 'test']),
+      );
+    }
   });
 
   test.each([

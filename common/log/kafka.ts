@@ -21,11 +21,14 @@ const CONNECT_TIMEOUT_MS = 3_000;
 export function openKafkaLog({
   brokers,
   security = {},
+  followers = 'signpost.follower',
   clientId,
   logger,
 }: {
   brokers: readonly string[];
   security?: KafkaSecurity;
+  /** The start of the names of the groups that its followers need. */
+  followers?: string;
   clientId: string;
   logger: Logger;
 }): Log {
@@ -59,7 +62,7 @@ export function openKafkaLog({
     publish: (topic, records) => publisher.publish(topic, records),
     openFencedPublisher: (name) => openFencedPublisher(kafka, name),
     consume: (options) => subscriptions.add(consumeTopic(kafka, logger, options)),
-    follow: (options) => subscriptions.add(followTopic(kafka, adminReady, options)),
+    follow: (options) => subscriptions.add(followTopic(kafka, adminReady, followers, options)),
     async ends(topic): Promise<Positions> {
       const offsets = await (await adminReady()).fetchTopicOffsets(topic);
       return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]));

@@ -56,9 +56,6 @@ export interface Log {
   close(): Promise<void>;
 }
 
-/** See `FollowOptions.group`. */
-export const FOLLOWERS = 'signpost.follower';
-
 export interface Publisher extends Pick<Log, 'publish'> {
   /** Closes it; records that are being published may or may not be appended. */
   close(): Promise<void>;
@@ -107,10 +104,6 @@ export interface ConsumeOptions {
 
 export interface FollowOptions {
   readonly topic: string;
-  /**
-   * The start of the name of the group that a follower needs in Kafka; default: `FOLLOWERS`. Only `prefixed` sets it.
-   */
-  readonly group?: string;
   /** The positions to start from; empty means the oldest retained record. */
   readonly from: Positions;
   /** Handles records of one partition in order. If it rejects they are delivered again after a pause. */

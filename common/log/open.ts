@@ -27,6 +27,7 @@ export async function openLog(options: LogOptions): Promise<Log> {
   if (kafkaBrokers.length === 0) return traced(openPostgresLog({ url: databaseUrl, clientId, logger }), 'postgresql');
   // Without Kafka, its client would only take memory: 7 MB of each process.
   const { openKafkaLog } = await import('./kafka.ts');
-  const log = openKafkaLog({ brokers: kafkaBrokers, security: kafkaSecurity, clientId, logger });
+  const followers = `${kafkaPrefix}follower`;
+  const log = openKafkaLog({ brokers: kafkaBrokers, security: kafkaSecurity, followers, clientId, logger });
   return traced(prefixed(log, kafkaPrefix), 'kafka');
 }
