@@ -37,6 +37,8 @@ interface Used {
  */
 export function openPublisher(kafka: Kafka): Publisher {
   let current: Used | undefined;
+  // Kept as long as the publisher: each is about half of what its topic accepts, or more.
+  const limits = new Map<string, number>();
   const open = (): Used => {
     const producer = kafka.producer({ ...PRODUCER, retry: { retries: 0 } });
     return { producer, connected: producer.connect(), calls: 0 };
@@ -48,7 +50,7 @@ export function openPublisher(kafka: Kafka): Publisher {
       used.calls++;
       try {
         await used.connected;
-        await send(used.producer, topic, records);
+        await send(used.producer, topic, records, limits);
       } catch (error) {
         if (current === used) current = undefined;
         throw error;
@@ -61,14 +63,29 @@ export function openPublisher(kafka: Kafka): Publisher {
   };
 }
 
-async function send(producer: Producer, topic: string, records: readonly NewRecord[]): Promise<void> {
-  for (const messages of requests(records)) {
+/**
+ * Sends the records, in order. `limits`: how large a request to each topic may be, in bytes, if a topic has refused a
+ * larger one. With them, the records of a refused request are sent in smaller ones. Those of other partitions than the
+ * one that refused it may be appended twice.
+ */
+async function send(
+  producer: Producer,
+  topic: string,
+  records: readonly NewRecord[],
+  limits?: Map<string, number>,
+): Promise<void> {
+  for (let sent = 0; sent < records.length; ) {
+    const limit = limits?.get(topic) ?? REQUEST_BYTES;
+    const { messages, bytes } = nextRequest(records, sent, limit);
     try {
       await producer.send({ topic, messages, acks: -1 });
+      sent += messages.length;
     } catch (error) {
       const { type, message } = error as { type?: string; message: string };
-      if (type !== undefined && TOO_LARGE.includes(type)) throw new RecordsTooLarge(message, { cause: error });
-      throw error;
+      if (type === undefined || !TOO_LARGE.includes(type)) throw error;
+      if (!limits || messages.length === 1) throw new RecordsTooLarge(message, { cause: error });
+      // Another call may have found a lower limit meanwhile.
+      limits.set(topic, Math.min(bytes / 2, limits.get(topic) ?? REQUEST_BYTES));
     }
   }
 }
@@ -141,24 +158,24 @@ function withTransactionalId(kafka: Kafka, name: string): Kafka {
   });
 }
 
-/** Splits the records, in order, into requests that brokers accept. */
-function* requests(records: readonly NewRecord[]): Generator<Message[]> {
-  let request: Message[] = [];
+/** The records from `start` on that fit into a request of `limit` bytes, but at least one, and their estimated size. */
+function nextRequest(
+  records: readonly NewRecord[],
+  start: number,
+  limit: number,
+): { readonly messages: Message[]; readonly bytes: number } {
+  const messages: Message[] = [];
   let bytes = 0;
-  for (const { key, value, headers } of records) {
+  for (const { key, value, headers } of records.values().drop(start)) {
     let size = RECORD_OVERHEAD_BYTES + Buffer.byteLength(key) + (value?.length ?? 0);
     for (const header of Object.entries(headers ?? {}).flat()) size += 2 + Buffer.byteLength(header);
-    if (request.length > 0 && bytes + size > REQUEST_BYTES) {
-      yield request;
-      request = [];
-      bytes = 0;
-    }
-    request.push({
+    if (messages.length > 0 && bytes + size > limit) break;
+    messages.push({
       key,
       value: value && Buffer.from(value.buffer, value.byteOffset, value.byteLength),
       ...(headers ? { headers: { ...headers } } : {}),
     });
     bytes += size;
   }
-  if (request.length > 0) yield request;
+  return { messages, bytes };
 }

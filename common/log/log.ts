@@ -10,8 +10,8 @@ import { OperatorError } from '../runtime/operator-error.ts';
 export interface Log {
   /**
    * Appends records; resolves once they are durable. Records of one call and key keep their order. Rejects if the
-   * outcome is unknown: the caller then publishes again; with `RecordsTooLarge` only fewer records at a time may
-   * succeed.
+   * outcome is unknown: the caller then publishes again. With `RecordsTooLarge` one of the records is too large for the
+   * topic, even by itself; those before it were appended.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
   /**
@@ -19,7 +19,8 @@ export interface Log {
    * the log, if the log is in Postgres). Fencing: once a leader that opened a publisher later under the same name has
    * appended to a partition, this one can't append to it any more, however long its process was suspended or its
    * records were in transit. The leader must read what it publishes after opening the publisher, over that connection.
-   * After a failure the publisher is unusable.
+   * After a failure the publisher is unusable, so it can't find out how many records at a time a topic accepts: after
+   * `RecordsTooLarge`, fewer may succeed with a new publisher.
    */
   openFencedPublisher(name: string, over: Queryable): Promise<Publisher>;
   /**
@@ -134,7 +135,7 @@ export class ReadAgain extends Error {
   }
 }
 
-/** The log does not accept the records of a call because one of them, or several together, are too large. */
+/** A topic does not accept a record because of its size, or records of a fenced publisher because of their sum. */
 export class RecordsTooLarge extends Error {}
 
 /** An existing topic is configured to retain less than needed, which only the operator of the log can fix. */

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
+import type { NewRecord } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { readFrames } from './frames.ts';
@@ -42,8 +42,6 @@ type Behaviour = 'takes' | 'refuses' | 'part' | 'never answers';
 /** A fake log with scripted failures that checks that every scan it has not acknowledged is on disk. */
 class FakeLog {
   behaviour: () => Behaviour = () => 'takes';
-  /** The number of records that its topic allows in a call. */
-  most = Number.POSITIVE_INFINITY;
   calls = 0;
   /** The scans in the log, in order, and those that it has acknowledged. */
   readonly stored: string[] = [];
@@ -60,7 +58,6 @@ class FakeLog {
     await sleep(2);
     this.#lookForLost();
     if (behaviour === 'never answers') await new Promise(() => {});
-    if (records.length > this.most) throw new RecordsTooLarge('too large');
     const takes =
       behaviour === 'takes' ? names : behaviour === 'part' ? names.filter((name) => name.startsWith('qr_b')) : [];
     this.stored.push(...takes);
@@ -176,24 +173,6 @@ test('while the broker is unavailable everything stays on disk, and it receives 
   expect(log.stored).toEqual(log.kept);
   log.expectConsistent();
   expect(shipper.status()).toMatchObject({ shipped: 600, failing: false });
-});
-
-test('a topic that allows less than a whole batch gets it in parts, each once, also after a failure', async () => {
-  const log = new FakeLog();
-  log.behaviour = () => 'refuses';
-  log.most = 7;
-  const { lines, logger } = recordingLogger();
-  const spool = openWorker('0');
-  const shipper = start(log, logger);
-  await answer(spool, '0', 200, log);
-  // A later part of a batch fails twice.
-  let refusals = 0;
-  log.behaviour = () => (log.acknowledged.size === 15 && refusals++ < 2 ? 'refuses' : 'takes');
-  await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(200);
-  expect(log.stored).toEqual(log.kept);
-  log.expectConsistent();
-  await expect.poll(() => shipper.status(), EVENTUALLY).toMatchObject({ shipped: 200, failing: false });
-  expect(lines).toEqual([expect.stringContaining('scans can’t be published to the log')]);
 });
 
 test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
-import { type Log, type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
+import type { Log, NewRecord } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
@@ -69,11 +69,6 @@ export interface ShippingOptions {
   readonly syncAll?: boolean;
 }
 
-/** Scans that are being published, and how many of them the log has. */
-interface Publication extends Pick<Batch, 'payloads'> {
-  published: number;
-}
-
 interface ShippedSpool {
   readonly reader: SpoolReader;
   /** Syncs to disk what has waited since the last call. */
@@ -98,30 +93,15 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
   let isSyncing = false;
   let canSync = true;
 
-  /** The number of scans that are published at once: fewer while the topic rejects as many as too large. */
-  let atOnce = Number.POSITIVE_INFINITY;
-
-  /** Publishes the first of these scans, as many as the topic allows at once. Returns their number. */
-  async function publishSome(payloads: readonly Uint8Array[]): Promise<number> {
-    const some = payloads.slice(0, atOnce);
-    const shipment = count(some);
+  async function publish(payloads: readonly Uint8Array[]): Promise<void> {
+    const shipment = count(payloads);
     try {
-      await log.publish(SCANS.name, recordsOf(some, shipment.figures));
+      await log.publish(SCANS.name, recordsOf(payloads, shipment.figures));
     } catch (error) {
       shipment.failed();
-      if (!(error instanceof RecordsTooLarge) || some.length === 1) throw error;
-      atOnce = Math.ceil(some.length / 2);
-      return publishSome(payloads);
+      throw error;
     }
-    shipped += some.length;
-    return some.length;
-  }
-
-  async function finish(publication: Publication): Promise<void> {
-    const { payloads } = publication;
-    while (publication.published < payloads.length)
-      publication.published += await publishSome(payloads.slice(publication.published));
-    atOnce *= 2;
+    shipped += payloads.length;
     if (failures > 0) logger.info({ failures }, 'scans are published to the log again');
     failures = 0;
   }
@@ -140,18 +120,14 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
 
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
     let emptyPolls = 0;
-    /** A batch of which only the first scans could be published so far. */
-    let unfinished: (Batch & Publication) | undefined;
     let watched: WatchedFolder | undefined;
     using _ = { [Symbol.dispose]: () => watched?.[Symbol.dispose]() };
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
-        const batch = unfinished ?? nextBatch(reader);
+        const batch = nextBatch(reader);
         if (batch) {
-          unfinished ??= { ...batch, published: 0 };
-          await finish(unfinished);
+          await publish(batch.payloads);
           batch.forget();
-          unfinished = undefined;
         } else if (signal.aborted) {
           return;
         }
@@ -222,7 +198,7 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       const times = [...spools.values()].flatMap(({ reader }) => reader.waitingMs() ?? []);
       return times.length === 0 ? undefined : Math.max(...times);
     },
-    publish: (frames) => finish({ ...readFrames(frames, 'nothing'), published: 0 }),
+    publish: (frames) => publish(readFrames(frames, 'nothing').payloads),
     async stop(graceMs) {
       stopDiscovery();
       stopSyncing();

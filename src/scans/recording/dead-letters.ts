@@ -59,16 +59,14 @@ interface DeadLetterRecord extends NewRecord {
  * Publishes records. With the reason, or uncompressed, one may be larger than its topic allows, though the log accepted
  * it as a scan: of such a record only the key and the reason are kept, since it would be rejected for ever.
  */
-async function publish(log: Log, records: readonly DeadLetterRecord[], isShortened = false): Promise<void> {
+async function publish(log: Log, records: readonly DeadLetterRecord[]): Promise<void> {
   try {
     await log.publish(SCANS_DEAD_LETTERS.name, records);
   } catch (error) {
-    if (!(error instanceof RecordsTooLarge) || isShortened) throw error;
-    const [first] = records;
-    if (records.length === 1 && first) return publish(log, [shortened(first)], true);
-    const middle = Math.ceil(records.length / 2);
-    await publish(log, records.slice(0, middle));
-    await publish(log, records.slice(middle));
+    if (!(error instanceof RecordsTooLarge)) throw error;
+    if (records.length === 1) return log.publish(SCANS_DEAD_LETTERS.name, records.map(shortened));
+    // One of them is too large, or several.
+    for (const record of records) await publish(log, [record]);
   }
 }
 
