@@ -1,8 +1,9 @@
+import { toJson } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { PoolClient } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
-import type { Policy } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
+import { type Policy, PolicySchema } from '../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import type { TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { authorOf, recordIfByService } from '../access/audit.ts';
 import { transactionOf } from '../access/call-transaction.ts';
@@ -14,9 +15,10 @@ import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { targetOrFailure } from '../codes/fields/target-url.ts';
 import { findCode, lockCode } from '../codes/find-code.ts';
 import type { StoredTarget } from '../codes/target-versions.ts';
+import { changeLocked } from '../codes/update/update-code.ts';
 import type { Database } from '../db/database.ts';
 import type { RequestWindow, Watch } from '../jobs/progress.ts';
-import { changeTarget, expectDynamic, expectVersion, policyToStore } from './change-target.ts';
+import { CODE_PROBLEMS } from './changes/find-codes.ts';
 import { targetChangeMethods } from './changes/methods.ts';
 import { policyOrFailure } from './policies.ts';
 import { previewTarget } from './preview.ts';
@@ -47,14 +49,13 @@ export function targetsService(options: {
     accountId: string,
     { targetUrl, policy }: RequestedTarget,
   ): Promise<Partial<StoredTarget>> {
-    return {
-      ...(targetUrl === undefined
-        ? {}
-        : { target_url: await targetOrFailure(on, isPlatformHost, accountId, targetUrl) }),
-      ...(policy === undefined
-        ? {}
-        : { policy: policyToStore(await policyOrFailure(on, isPlatformHost, accountId, policy)) }),
-    };
+    const target: Partial<StoredTarget> = {};
+    if (targetUrl !== undefined) target.target_url = await targetOrFailure(on, isPlatformHost, accountId, targetUrl);
+    if (policy !== undefined) {
+      const read = await policyOrFailure(on, isPlatformHost, accountId, policy);
+      target.policy = read ? toJson(PolicySchema, read) : null;
+    }
+    return target;
   }
 
   async function findDynamic(context: HandlerContext, id: string): Promise<CodeRow> {
@@ -67,19 +68,17 @@ export function targetsService(options: {
   function change(
     context: HandlerContext,
     { id, note, expectedVersion }: { id: string; note: string; expectedVersion?: number | undefined },
-    newTarget: (tx: PoolClient, before: CodeRow) => Promise<StoredTarget>,
+    newTarget: (tx: PoolClient, before: CodeRow) => Promise<Partial<StoredTarget>>,
   ) {
     return transactionOf(context, pool, async (tx) => {
       const before = await lockCode(tx, accountOf(context).id, id);
       expectDynamic(before);
       expectVersion(before, expectedVersion);
-      const target = await newTarget(tx, before);
-      const { code, changed } = await changeTarget(tx, platformUrl, before, target, {
-        author: authorOf(context),
-        note,
-      });
+      const columns = await newTarget(tx, before);
+      const version = { author: authorOf(context), note };
+      const { row, changed } = await changeLocked(tx, platformUrl, before, { columns }, version);
       if (changed) await recordIfByService(tx, context, id);
-      return { target: targetFrom(await findVersion(tx, code, code.target_version)) };
+      return { target: targetFrom(await findVersion(tx, row, row.target_version)) };
     });
   }
 
@@ -90,10 +89,7 @@ export function targetsService(options: {
       if (targetUrl === undefined && policy === undefined) {
         throw failure('NO_FIELDS', 'Set at least one of target_url and policy.');
       }
-      return change(context, request, async (tx, before) => ({
-        ...before,
-        ...(await readTarget(tx, before.account_id, request)),
-      }));
+      return change(context, request, (tx, before) => readTarget(tx, before.account_id, request));
     },
     async getTarget({ id }, context) {
       const code = await findDynamic(context, id);
@@ -118,4 +114,16 @@ export function targetsService(options: {
       return previewTarget(code, { ...code, ...(await readTarget(pool, code.account_id, request)) }, request);
     },
   };
+}
+
+/** Fails with NO_TARGET for codes of other types. */
+function expectDynamic({ type }: CodeRow): void {
+  if (type !== 'dynamic') throw failure('NO_TARGET', CODE_PROBLEMS.notDynamic);
+}
+
+/** Fails with TARGET_CHANGED if the code's target is not in the expected version; undefined expects none. */
+function expectVersion({ target_version }: CodeRow, expected: number | undefined): void {
+  if (expected === undefined || expected === target_version) return;
+  const sentence = `The target is now at version ${target_version}, not at version ${expected}: read it and try again.`;
+  throw failure('TARGET_CHANGED', sentence, { version: String(target_version) });
 }

@@ -18,7 +18,7 @@ import type { IsPlatformHost } from '../fields/platform-hosts.ts';
 import { expectAllowedTagCount, tagsOrFailure } from '../fields/tags.ts';
 import { targetOrFailure } from '../fields/target-url.ts';
 import { lockCode } from '../find-code.ts';
-import { addTargetVersion } from '../target-versions.ts';
+import { addTargetVersion, type ChangeOfTarget } from '../target-versions.ts';
 
 /** The columns that a call may change, with the names of the fields. */
 const FIELDS = {
@@ -58,7 +58,7 @@ export type ColumnChanges = Partial<Pick<CodeRow, Changeable>>;
 /** The requested changes: columns, and the tags if the request contains them. */
 interface Changes {
   readonly columns: ColumnChanges;
-  readonly tags: readonly Label[] | undefined;
+  readonly tags?: readonly Label[] | undefined;
 }
 
 /**
@@ -76,10 +76,7 @@ export async function updateCode(
   const changes = await readChanges(tx, isPlatformHost, accountId, request);
   const before = await lockCode(tx, accountId, request.id);
   expectChangeable(before, changes.columns);
-  const { row, changed } = await apply(tx, before, changes, author);
-  const code = scannedCodeFrom(row, platformUrl);
-  if (changed.length === 0) return { code, route: routeOf(row), changed: false };
-  return { code, route: await announce(tx, row, code, { type: 'qr.updated', changed }), changed: true };
+  return changeLocked(tx, platformUrl, before, changes, { author, note: '' });
 }
 
 /**
@@ -159,11 +156,28 @@ export function changesTarget(fields: readonly string[]): boolean {
   return fields.includes('target_url') || fields.includes('policy');
 }
 
+/**
+ * Changes a locked code and announces what differs (`changed`); another target is a new version (`version`). Returns the
+ * code as it is then.
+ */
+export async function changeLocked(
+  tx: PoolClient,
+  platformUrl: string,
+  before: ScannedCodeRow,
+  changes: Changes,
+  version: ChangeOfTarget,
+): Promise<{ row: CodeRow; code: Code; route: Route; changed: boolean }> {
+  const { row, changed } = await apply(tx, before, changes, version);
+  const code = scannedCodeFrom(row, platformUrl);
+  if (changed.length === 0) return { row, code, route: routeOf(row), changed: false };
+  return { row, code, route: await announce(tx, row, code, { type: 'qr.updated', changed }), changed: true };
+}
+
 async function apply(
   tx: PoolClient,
   before: ScannedCodeRow,
   changes: Changes,
-  author: string,
+  version: ChangeOfTarget,
 ): Promise<{ row: ScannedCodeRow; changed: string[] }> {
   const after = { ...before, ...changes.columns };
   const { tags } = changes;
@@ -177,9 +191,7 @@ async function apply(
   if (tagsChanged) changed.push('tags');
   if (changed.length === 0) return { row: before, changed };
 
-  if (changesTarget(changed)) {
-    after.target_version = await addTargetVersion(tx, before, after, { author, note: '' });
-  }
+  if (changesTarget(changed)) after.target_version = await addTargetVersion(tx, before, after, version);
   if (tagsChanged) await run(tx, replaceTags, [before.id, tags.map(({ id }) => id)]);
   const row = await first(tx, update, [before.id, before.account_id, ...valuesOf(CHANGED_COLUMNS, after)]);
   if (!row) throw new Error('a locked code does not exist');
