@@ -70,16 +70,18 @@ const RETAINED: readonly (keyof CodeRow)[] = ['account_id', 'id', 'type', 'short
 /** Columns that are erased: all others. */
 export const ERASED_COLUMNS = COLUMNS.filter(({ name }) => !RETAINED.some((retained) => retained === name));
 
-/** The row of a new dynamic code. `tags`: names. */
-export function newDynamicRow(
-  code: Pick<CodeRow, 'id' | 'account_id' | 'short_code' | 'name' | 'campaign_type' | 'created_at'> & {
-    readonly target_url: string;
-    readonly folder: { readonly id: string; readonly name: string } | null;
-    readonly tags: Iterable<string>;
-    readonly domain: { readonly id: string; readonly hostname: string } | null;
-    readonly design: DesignJson;
-  },
-): CodeRow {
+/** What the row of a new dynamic code is made of. `tags`: names. */
+export interface NewDynamicCode
+  extends Pick<CodeRow, 'id' | 'account_id' | 'short_code' | 'name' | 'campaign_type' | 'created_at'> {
+  readonly target_url: string;
+  readonly folder: { readonly id: string; readonly name: string } | null;
+  readonly tags: Iterable<string>;
+  readonly domain: { readonly id: string; readonly hostname: string } | null;
+  readonly design: DesignJson;
+}
+
+/** The row of a new dynamic code. */
+export function newDynamicRow(code: NewDynamicCode): CodeRow {
   const { folder, domain, design, created_at } = code;
   return {
     id: code.id,

@@ -10,7 +10,7 @@ import { listed, parameters, valuesOf } from '../../db/columns.ts';
 import { expectStorable } from '../../db/storable.ts';
 import { domainForPrinting, FOR_ONE_CODE } from '../../domains/for-printing.ts';
 import { announce } from '../announce.ts';
-import { type CodeRow, codeFrom, NEW_COLUMNS, newDynamicRow } from '../code-row.ts';
+import { type CodeRow, codeFrom, NEW_COLUMNS, type NewDynamicCode, newDynamicRow } from '../code-row.ts';
 import type { IsPlatformHost } from '../fields/platform-hosts.ts';
 import { tagsOrFailure } from '../fields/tags.ts';
 import { targetOrFailure } from '../fields/target-url.ts';
@@ -85,25 +85,31 @@ export async function createCode(
   newCode: NewCode,
 ): Promise<{ code: Code; route: Route; warnings: string[] }> {
   const { folder, tags, warnings } = await resolveNewCodeLabels(tx, account.id, newCode);
-  const id = newUuid();
-  const row = newDynamicRow({
-    id,
-    account_id: account.id,
-    short_code: '',
-    target_url: newCode.targetUrl,
-    name: newCode.name,
-    folder,
-    tags: tags.map(({ name }) => name),
-    campaign_type: newCode.campaignType,
-    domain: newCode.domain,
-    design: designJson(undefined),
-    created_at: new Date(),
-  });
+  const names = tags.map(({ name }) => name);
+  const row = newCodeRow(account, newCode, { short_code: '', folder, tags: names, created_at: new Date() });
   await insertCode(tx, account, row);
-  await insertTags(tx, id, tags);
+  await insertTags(tx, row.id, tags);
   const code = codeFrom(row, platformUrl, 0);
   const route = await announce(tx, row, code, { type: 'qr.created' });
   return { code, route, warnings: [...warnings] };
+}
+
+/** The row of a new code. `tags`: names. */
+export function newCodeRow(
+  account: Account,
+  { targetUrl, name, campaignType, domain }: NewCode,
+  rest: Pick<NewDynamicCode, 'short_code' | 'folder' | 'tags' | 'created_at'>,
+): CodeRow {
+  return newDynamicRow({
+    ...rest,
+    id: newUuid(),
+    account_id: account.id,
+    target_url: targetUrl,
+    name,
+    campaign_type: campaignType,
+    domain,
+    design: designJson(undefined),
+  });
 }
 
 /** Inserts a code; sets its short code and times in the row. */

@@ -1,7 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
-import { designJson } from '../../../common/contract/code-json.ts';
-import { newUuid } from '../../../common/contract/ids.ts';
 import { routeOf } from '../../../common/contract/route.ts';
 import { promptStatement } from '../../../common/postgres/sql.ts';
 import {
@@ -17,10 +15,10 @@ import { expectValid } from '../../calls/validator.ts';
 import { listed } from '../../db/columns.ts';
 import { rowsOf, WAKE } from '../../events/outbox.ts';
 import { recordsOf } from '../announce.ts';
-import { type CodeRow, codeFrom, newDynamicRow, TIMED_COLUMNS } from '../code-row.ts';
+import { codeFrom, TIMED_COLUMNS } from '../code-row.ts';
 import type { IsPlatformHost } from '../fields/platform-hosts.ts';
 import { ANNOUNCE, ASKED, type CodeWrite, ENDING, HAS_TIME, limitInGroup, writeInGroups } from '../write-in-groups.ts';
-import { type NewCode, readNewCode } from './create-code.ts';
+import { type NewCode, newCodeRow, readNewCode } from './create-code.ts';
 import { newShortCode } from './short-code.ts';
 
 /** A code to create, with everything that is written with it. */
@@ -109,7 +107,9 @@ export function createInGroups(options: {
     const { account, rate } = caller;
     const newCode = await readNewCodeIfValid(call, () => readNewCode(pool, isPlatformHost, account, request));
     if (!newCode) return undefined;
-    const row = newRow(account, newCode, new Date(Number(rate.clock)));
+    // Postgres's clock when the call was admitted, so that the event and the answer are known in advance.
+    const created_at = new Date(Number(rate.clock));
+    const row = newCodeRow(account, newCode, { short_code: newShortCode(), folder: null, tags: [], created_at });
     const code = codeFrom(row, platformUrl, 0);
     const route = routeOf(row);
     const outbox = rowsOf(recordsOf(row, route, code, { type: 'qr.created' }));
@@ -133,21 +133,4 @@ async function readNewCodeIfValid(
   } catch {
     return undefined;
   }
-}
-
-/** `createdAt`: Postgres's clock when the call was admitted, so that the event and the answer are known in advance. */
-function newRow(account: Account, { targetUrl, name, campaignType, domain }: NewCode, createdAt: Date): CodeRow {
-  return newDynamicRow({
-    id: newUuid(),
-    account_id: account.id,
-    short_code: newShortCode(),
-    target_url: targetUrl,
-    name,
-    folder: null,
-    tags: [],
-    campaign_type: campaignType,
-    domain,
-    design: designJson(undefined),
-    created_at: createdAt,
-  });
 }
