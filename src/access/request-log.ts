@@ -1,13 +1,13 @@
-import { type DescMethod, isMessage, type Message } from '@bufbuild/protobuf';
+import type { DescMethod, Message } from '@bufbuild/protobuf';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { REASONS, type Reason } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
 import { METADATA } from '../../common/contract/metadata.ts';
 import { methodName } from '../../common/contract/method-name.ts';
+import { usableRequestId } from '../../common/contract/request-id.ts';
+import { successStatus } from '../../common/contract/success-status.ts';
 import { throttledReport } from '../../common/runtime/throttled-report.ts';
-import { BatchStatus, CreateBatchResponseSchema } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
-import { RenderImageResponseSchema } from '../../proto/gen/signpost/images/v1/images_pb.ts';
 import { type RecordedRequest, recordRequests } from './api-requests.ts';
 
 /** How long a request may wait to be recorded with others, in ms. */
@@ -22,7 +22,6 @@ const REPORT_MS = 60_000;
  * anything, in calls that only their own account sees.
  */
 const REST_REQUEST = /^(GET|HEAD|POST|PATCH|DELETE) (\/api\/v1\/[a-z{}/-]{1,100}) (2\d\d)$/;
-const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
 /** A call by API key that was answered. */
 export interface AnsweredCall {
@@ -90,26 +89,17 @@ export function openRequestLog(pool: Pool, logger: Logger): RequestLog {
 }
 
 function requestOf({ accountId, method, header, receivedAt, response, reason }: AnsweredCall): RecordedRequest {
-  const requestId = header.get('x-request-id') ?? '';
   const [, verb, path, status] = REST_REQUEST.exec(header.get(METADATA.request) ?? '') ?? [];
   const durationMs = Math.round(performance.now() - receivedAt);
   return {
     id: newUuid(),
     account_id: accountId,
     at: new Date(Date.now() - durationMs),
-    request_id: REQUEST_ID.test(requestId) ? requestId : '',
+    request_id: usableRequestId(header.get('x-request-id')) ?? '',
     method: verb ?? 'POST',
     path: path ?? `/${methodName(method)}`,
     status: reason !== undefined ? REASONS[reason].http : status ? successStatus(Number(status), response) : 200,
     reason: reason ?? null,
     duration_ms: durationMs,
   };
-}
-
-/** The status of a successful request: the endpoint's, except where gateways decide by the response, as here. */
-function successStatus(endpoint: number, response: Message | undefined): number {
-  if (response && isMessage(response, CreateBatchResponseSchema)) {
-    return response.batch?.status === BatchStatus.COMPLETED ? 201 : 202;
-  }
-  return response && isMessage(response, RenderImageResponseSchema) && response.unchanged ? 304 : endpoint;
 }

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
+import { usableRequestId } from '../../../common/contract/request-id.ts';
 import type { Decision } from '../../../common/targets/evaluate.ts';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { Page } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Origin, originReader } from '../../http/origin.ts';
-import { newRequestId, usableRequestId } from '../../http/request-id.ts';
+import { newRequestId } from '../../http/request-id.ts';
 import { type FoundRoute, foundRoute } from '../routes/route-record.ts';
 import type { RouteTable } from '../routes/route-table.ts';
 import { TooManyUnknown, type UnknownCodes } from '../routes/unknown-codes.ts';
@@ -124,7 +125,7 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
     if (request.method === 'GET' && COUNTED.has(route.answer)) {
       // A GET is one scan, which is recorded before the response is sent. A HEAD resolves without counting.
       const message = scanMessage(route, visit, decided);
-      const id = usableRequestId(headers) ?? scanIdText(message, ID_AT);
+      const id = usableRequestId(headers['x-request-id']) ?? scanIdText(message, ID_AT);
       answered++;
       spool.append(message, () => {
         const result = sendAnswer(request, reply, id, route, decided);
@@ -189,5 +190,5 @@ function sendPage({ headers }: ScanRequest, reply: Reply, kind: PageKind): void 
 }
 
 function requestId(headers: ScanHeaders): string {
-  return usableRequestId(headers) ?? newRequestId();
+  return usableRequestId(headers['x-request-id']) ?? newRequestId();
 }

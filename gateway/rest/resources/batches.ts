@@ -5,6 +5,7 @@ import { METADATA } from '../../../common/contract/metadata.ts';
 import { nameOf, namesOf, ROW_STATUS_BY_NAME } from '../../../common/contract/names.ts';
 import { LONG_PAGE_LIMIT, PAGE_LIMIT } from '../../../common/contract/ranges.ts';
 import { requiredField } from '../../../common/contract/required-field.ts';
+import { successStatus } from '../../../common/contract/success-status.ts';
 import {
   BatchesService,
   type BatchRow,
@@ -116,10 +117,11 @@ export function batches(core: CoreClients): Endpoint[] {
         if (body.rows.length > 0) request.$unknown = [preserialized(body.rows)];
         // The core rejects a batch that costs too much by this number, before it reads the rows.
         const headers = { ...options.headers, [METADATA.rows]: String(body.rowCount) };
-        const { batch: staged, warnings } = await core.batches.createBatch(request, { ...options, headers });
-        const batch = batchJson(requiredField(staged, 'batch'));
+        const response = await core.batches.createBatch(request, { ...options, headers });
+        const { warnings } = response;
+        const batch = batchJson(requiredField(response.batch, 'batch'));
         return {
-          status: batch.status === 'completed' ? 201 : 202,
+          status: successStatus(201, response),
           headers: { location: `/api/v1/batches/${batch.id}` },
           body: { success: true, data: batch, ...(warnings.length > 0 ? { warnings } : {}) },
         };

@@ -1,6 +1,7 @@
 import { bearerToken } from '../../../common/contract/api-key.ts';
 import { IMAGE_PIXELS } from '../../../common/contract/ranges.ts';
 import { isSmallImage } from '../../../common/contract/small-image.ts';
+import { successStatus } from '../../../common/contract/success-status.ts';
 import { fairQueue } from '../../../common/queues/fair-queue.ts';
 import { ImageFormat, ImagesService } from '../../../proto/gen/signpost/images/v1/images_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
@@ -64,8 +65,8 @@ export function image(core: CoreClients): Endpoint[] {
       },
       async handle({ id, query, headers, options }) {
         const format = FORMATS[oneOf(query, 'format', ['png', 'svg']) ?? 'png'];
-        const knownTags = entityTags(headers['if-none-match']);
-        const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch: knownTags };
+        const ifNoneMatch = entityTags(headers['if-none-match']);
+        const imageRequest = { id, format, ...integer(query, 'size'), ifNoneMatch };
         const inTurn = isSmallImage(imageRequest) ? small : large;
         // Not the whole header: with other spaces and cases of `Bearer` one key would count as any number of callers.
         const key = bearerToken(headers.authorization) ?? '';
@@ -76,13 +77,9 @@ export function image(core: CoreClients): Endpoint[] {
           // The core's file names are of letters, digits and hyphens.
           'content-disposition': `inline; filename="${rendered.fileName}"`,
         };
-        if (rendered.unchanged || knownTags.includes('*'))
-          return { status: 304, headers: sharedHeaders, body: undefined };
-        return {
-          status: 200,
-          headers: { ...sharedHeaders, 'content-type': rendered.contentType },
-          body: rendered.content,
-        };
+        const status = successStatus(200, rendered);
+        if (status === 304) return { status, headers: sharedHeaders, body: undefined };
+        return { status, headers: { ...sharedHeaders, 'content-type': rendered.contentType }, body: rendered.content };
       },
     }),
   ];
