@@ -49,7 +49,7 @@ export const GATEWAY_VARIABLES = {
   },
   CORE_TIMEOUT_MS: {
     type: integer(100, 600_000, 30_000),
-    about: 'Timeout of an API call to the core; after it the answer is 503.',
+    about: 'Timeout of an API call to the core, except to create a batch (60 s); after it the answer is 503.',
   },
   TRUST_PROXY: {
     type: networks,

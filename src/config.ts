@@ -126,7 +126,8 @@ export const CORE_VARIABLES = {
   BATCH_WINDOW_MS: {
     type: integer(0, 60_000, 20_000),
     about:
-      'How long a request to create a batch or to change many targets waits for all rows before it answers that they are being processed, in ms.',
+      'How long a request to create a batch or to change many targets waits for all rows before it answers that they ' +
+      'are being processed, in ms. One with a deadline answers a second before it.',
   },
   OUTBOX_RETENTION_HOURS: {
     type: integer(0, MAX_RETENTION_HOURS, 24),

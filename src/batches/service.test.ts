@@ -20,7 +20,7 @@ import { batchesService } from './service.ts';
 const CONNECTIONS = 2;
 const BATCHES = CONNECTIONS + 1;
 
-async function newClient() {
+async function newClient({ windowMs = 0 } = {}) {
   const database = await openDatabase((await freshDatabase()).url, CONNECTIONS, entities);
   const { pool, close } = database;
   onTestFinished(close);
@@ -32,7 +32,7 @@ async function newClient() {
     cursors: cursors(randomBytes(32)).byId,
     platformUrl: 'https://signpost.example',
     isPlatformHost: platformHosts('https://signpost.example', []),
-    window: requestWindow({ windowMs: 0, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
+    window: requestWindow({ windowMs, connections: 1, logger: pino({ level: 'silent' }), stopping: signal }),
     watch: workStreams(signal),
   });
   const clientOf = (account: string) => serviceClient(BatchesService, service, { id: account });
@@ -46,6 +46,12 @@ test('more concurrent batches than the pool has connections are all staged, incl
   const rows = Array.from({ length: 100 }, (_, nth) => ({ targetUrl: `https://other-${nth}.example/r/abcdefg` }));
   const staged = await Promise.all(Array.from({ length: BATCHES }, () => client.createBatch({ rows })));
   expect(staged.map(({ batch }) => batch?.counts?.total)).toEqual(Array(BATCHES).fill(rows.length));
+});
+
+test('a batch that no worker completes in time is answered as unfinished before the deadline of its call', async () => {
+  const { client } = await newClient({ windowMs: 60_000 });
+  const { batch } = await client.createBatch({ rows: [{ targetUrl: 'https://example.com' }] }, { timeoutMs: 3_000 });
+  expect(batch).toMatchObject({ status: BatchStatus.PROCESSING, counts: { pending: 1 } });
 });
 
 test('a row whose fault quotes a NUL fails alone', async () => {

@@ -56,7 +56,7 @@ export function batchesService(options: {
   return {
     async createBatch(request, context) {
       const account = accountOf(context);
-      const closes = window.closes();
+      const closes = window.closes(context);
       const { method } = BatchesService;
       const cost = costOfRows(request.rows.length);
       const call = { pool, accountId: account.id, context, method: method.createBatch, request, cost };

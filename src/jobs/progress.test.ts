@@ -8,7 +8,10 @@ import { type FollowedWork, requestWindow, type Work, workStreams } from './prog
 const CONNECTIONS = 8;
 
 /** Returns a function that starts a request, with an idempotency key or without. `read`: the work as it is by now. */
-function window(read: () => Work = () => ({ position: 1 }), { windowMs = 60_000, isOpen = (): boolean => true } = {}) {
+function window(
+  read: () => Work = () => ({ position: 1 }),
+  { windowMs = 60_000, timeoutMs = Number.POSITIVE_INFINITY, isOpen = (): boolean => true } = {},
+) {
   const { wait, closes } = requestWindow({
     windowMs,
     connections: CONNECTIONS,
@@ -16,11 +19,12 @@ function window(read: () => Work = () => ({ position: 1 }), { windowMs = 60_000,
     stopping: new AbortController().signal,
   });
   return (headers: Record<string, string>, signal = new AbortController().signal) =>
-    wait({ position: 0 }, { read: async () => read(), isOpen: async () => isOpen() }, closes(), {
-      requestHeader: new Headers(headers),
-      signal,
-      values: createContextValues(),
-    });
+    wait(
+      { position: 0 },
+      { read: async () => read(), isOpen: async () => isOpen() },
+      closes({ timeoutMs: () => timeoutMs }),
+      { requestHeader: new Headers(headers), signal, values: createContextValues() },
+    );
 }
 
 const KEYED = { 'idempotency-key': 'a' };
@@ -55,6 +59,13 @@ test('a request waits no longer than its window, also if the clock is set back m
   const now = Date.now();
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now - 3_600_000);
   await vi.waitFor(() => waiting, { timeout: 5_000 }).finally(() => clock.mockRestore());
+});
+
+test('a request stops waiting a second before its deadline', async () => {
+  const before = window(undefined, { timeoutMs: 1_200 })({});
+  expect(await isAnswered(before)).toBe(false);
+  expect(await before).toEqual({ position: 1 });
+  expect(await window(undefined, { timeoutMs: 900 })({})).toEqual({ position: 0 });
 });
 
 test('a request does not wait for work that never continues because its account was closed', async () => {

@@ -14,6 +14,9 @@ const WATCH_INTERVAL_MS = 200;
  */
 const POLL_MS = { first: 5, last: 50 };
 
+/** How long before its deadline a request stops waiting, in ms: time to answer, and to store the answer for its key. */
+const ANSWER_MS = 1_000;
+
 /** Work in the background as its row describes it. */
 export interface Work {
   /** Rows before this index are final. */
@@ -37,8 +40,8 @@ export interface FollowedWork<Item extends Work> {
 
 /** The time in which requests wait for the work that they have scheduled, before they answer that it continues. */
 export interface RequestWindow {
-  /** When the window of a request that begins now closes, of `performance.now()`. */
-  closes(): number;
+  /** When the window of a request that begins now closes, of `performance.now()`: before its deadline, if it has one. */
+  closes(call: Pick<HandlerContext, 'timeoutMs'>): number;
   /**
    * Waits until the background workers have completed the work, at most until `closes` and while the account is open;
    * returns it as it is then. Never fails once the work is stored. Meanwhile the caller's next large message can be
@@ -67,7 +70,10 @@ export function requestWindow(options: {
   const mostHeld = Math.ceil(connections / 4);
   let [waiting, held] = [0, 0];
   return {
-    closes: () => performance.now() + windowMs,
+    closes(call) {
+      const timeoutMs = call.timeoutMs() ?? Number.POSITIVE_INFINITY;
+      return performance.now() + Math.min(windowMs, timeoutMs - ANSWER_MS);
+    },
     async wait(stored, { read, isOpen }, closes, call) {
       releaseSlot(call);
       let current = stored;

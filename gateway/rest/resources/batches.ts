@@ -19,7 +19,7 @@ import { preserialized, readBatch } from './batch-body.ts';
 import { batchExample, batchSchema, documentedBatchBody, rowSchema } from './batch-schema.ts';
 import { count, envelope, limitParameter, offsetParameter, pageSchema } from './page.ts';
 
-/** Creating may take the core's whole synchronous window (about 20 s), and some time before and after it. */
+/** Storing all rows takes some seconds, and then the core waits for them, by default 20 s; it answers before this. */
 const CREATE_TIMEOUT_MS = 60_000;
 
 const ROW_STATUS_NAMES = namesOf(ROW_STATUS_BY_NAME);

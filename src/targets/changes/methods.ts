@@ -45,7 +45,7 @@ export function targetChangeMethods(options: {
   return {
     async changeTargets(request, context) {
       const { id: accountId } = accountOf(context);
-      const closes = window.closes();
+      const closes = window.closes(context);
       const { method } = TargetsService;
       const cost = costOfRows(request.rows.length);
       const call = { pool, accountId, context, method: method.changeTargets, request, cost };
