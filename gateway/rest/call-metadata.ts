@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { bearerToken, invalidApiKey, looksLikeApiKey, missingApiKey } from '../../common/contract/api-key.ts';
 import { METADATA } from '../../common/contract/metadata.ts';
+import type { CallOptions } from '../core/transport.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** Sent in place of an idempotency key that metadata can't carry. The core rejects it, because it contains spaces. */
@@ -25,6 +26,12 @@ export function callMetadata(endpoint: Endpoint, { id, method, headers }: Fastif
     metadata[METADATA.idempotencyKey] = SENDABLE.test(key) ? key : UNSENDABLE_KEY;
   }
   return metadata;
+}
+
+/** The options of a call for a request that is answered with this status, if it succeeds. */
+export function recordedAs(status: number, options: CallOptions): CallOptions {
+  const request = options.headers?.[METADATA.request] ?? '';
+  return { ...options, headers: { ...options.headers, [METADATA.request]: request.replace(/\d+$/, `${status}`) } };
 }
 
 /**

@@ -21,7 +21,7 @@ const REPORT_MS = 60_000;
  * What gateways say of a request: method, path of the endpoint, and the status if it succeeds. Other callers may send
  * anything, in calls that only their own account sees.
  */
-const REST_REQUEST = /^(GET|HEAD|POST|PATCH|DELETE) (\/api\/v1\/[a-z{}/-]{1,100}) (2\d\d)$/;
+const REST_REQUEST = /^(GET|HEAD|POST|PATCH|DELETE) (\/api\/v1\/[a-z{}/-]{1,100}) (2\d\d|304)$/;
 
 /** A call by API key that was answered. */
 export interface AnsweredCall {

@@ -40,6 +40,7 @@ test('every authenticated request is listed with the id and status of its respon
     await account.call('POST', '/batches', batch),
     await account.call('DELETE', path),
     await account.call('GET', '/openapi'),
+    await account.call('GET', '/openapi', { headers: { 'if-none-match': '*' } }),
   ];
   const requests = await recorded(account, answers.length + 1);
   expect(requests.toReversed().map(lineOf)).toEqual([
@@ -54,6 +55,7 @@ test('every authenticated request is listed with the id and status of its respon
     'POST /api/v1/batches 202',
     'DELETE /api/v1/qr-codes/{id} 200',
     'GET /api/v1/openapi 200',
+    'GET /api/v1/openapi 304',
   ]);
   const [, ...listed] = requests.toReversed();
   expect(listed.map(({ requestId, status }) => [requestId, status])).toEqual(

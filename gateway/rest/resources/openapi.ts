@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AdmissionService } from '../../../proto/gen/signpost/access/v1/admission_pb.ts';
 import type { CoreClients } from '../../core/clients.ts';
+import { recordedAs } from '../call-metadata.ts';
 import { type Endpoint, endpoint } from '../endpoint.ts';
 import { isCurrent } from '../entity-tags.ts';
 import { VERSION } from '../openapi/openapi-document.ts';
@@ -25,11 +26,11 @@ export function openApi(core: CoreClients, document: () => Record<string, unknow
     },
     errors: {},
     async handle({ headers: received, options }) {
-      await core.admission.admit({}, options);
       etag ||= `"${createHash('sha256').update(JSON.stringify(document())).digest('base64url')}"`;
+      const status = isCurrent(etag, received['if-none-match']) ? 304 : 200;
+      await core.admission.admit({}, recordedAs(status, options));
       const headers = { etag, 'cache-control': 'private, no-cache' };
-      if (isCurrent(etag, received['if-none-match'])) return { status: 304, headers, body: undefined };
-      return { status: 200, headers, body: document() };
+      return { status, headers, body: status === 304 ? undefined : document() };
     },
   });
 }
