@@ -3,8 +3,10 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { type TestContext, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import type { Topic } from './log.ts';
 import { openPostgresLog } from './postgres.ts';
+import { startRetention } from './postgres-retention.ts';
 
 const { url } = await freshDatabase();
 
@@ -111,4 +113,17 @@ test.concurrent('records older than the retention are deleted, and no younger on
   await query(`update log_records set at = at - interval '61 minutes' where topic = $1`);
   await publish([['a', 'young']]);
   await expect.poll(async () => new Set(await kept())).toEqual(new Set(['young']));
+});
+
+test.concurrent('a retention that fails every ten seconds says so once a minute', async ({ expect }) => {
+  const { lines, logger } = recordingLogger();
+  let attempts = 0;
+  const query = async () => {
+    attempts++;
+    throw new Error('away');
+  };
+  const retention = startRetention({ query } as unknown as pg.Pool, logger);
+  await expect.poll(() => attempts).toBe(2);
+  await retention.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { message: 'away' } }]);
 });

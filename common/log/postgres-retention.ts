@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { run, statement } from '../postgres/sql.ts';
+import { throttledFailures } from '../runtime/throttled-report.ts';
 import type { Subscription } from './log.ts';
 
 /** How often old records are deleted, in ms. */
@@ -90,6 +91,9 @@ const expire = statement<{ more: boolean }>(
 export function startRetention(pool: Pool, logger: Logger): Subscription {
   const stopping = new AbortController();
   const { signal } = stopping;
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'old records of the log can’t be deleted; it is tried again'),
+  );
 
   async function inSteps(step: () => Promise<{ more: boolean }[]>): Promise<void> {
     while (!signal.aborted && (await step())[0]?.more);
@@ -106,7 +110,7 @@ export function startRetention(pool: Pool, logger: Logger): Subscription {
         await inSteps(() => run(pool, deleteTombstones));
         await inSteps(() => run(pool, expire));
       } catch (error) {
-        logger.warn({ err: error }, 'old records of the log can’t be deleted; it is tried again');
+        reportFailure(error);
       }
     }
   })();

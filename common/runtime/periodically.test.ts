@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { periodically } from './periodically.ts';
 
 const INTERVAL_MS = 5;
@@ -20,13 +21,17 @@ test('while a run hangs no others are queued, and a stop waits for that run only
   expect(runs).toBe(1);
 });
 
-test('a run that fails is followed by others', async () => {
+test('runs that fail are followed by others, and are logged once a minute', async () => {
+  const { lines, logger } = recordingLogger();
   let runs = 0;
-  const periodic = periodically(INTERVAL_MS, 'the work', pino({ level: 'silent' }), async () => {
-    if (++runs === 1) throw new Error('it failed');
+  const periodic = periodically(INTERVAL_MS, 'the work', logger, async () => {
+    if (++runs <= 3) throw new Error('away');
   });
-  await expect.poll(() => runs).toBeGreaterThan(2);
+  await expect.poll(() => runs).toBeGreaterThan(4);
   await periodic.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 40, msg: 'the work failed; it is tried again later', err: { message: 'away' } },
+  ]);
 });
 
 test('a stop interrupts a run that goes by the signal', async () => {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { throttledFailures } from './throttled-report.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -13,10 +14,11 @@ export function periodically(
   work: (stopping: AbortSignal) => Promise<void>,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
+  const reportFailure = throttledFailures((fields) => logger.warn(fields, `${what} failed; it is tried again later`));
   let running: Promise<void> | undefined;
   const start = () => {
     running ??= work(stopping.signal)
-      .catch((error: unknown) => logger.warn({ err: error }, `${what} failed; it is tried again later`))
+      .catch(reportFailure)
       .finally(() => {
         running = undefined;
       });

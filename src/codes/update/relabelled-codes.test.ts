@@ -1,9 +1,10 @@
-import { Client, type QueryResult } from 'pg';
+import { Client, Pool, type QueryResult } from 'pg';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { decodeId } from '../../../common/contract/ids.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
 import { CodesService } from '../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { listen } from '../../db/notifications.ts';
 import { codesServices } from '../codes-services.fixture.ts';
 import { labelledCodes, startRelabelledAnnouncements } from './relabelled-codes.ts';
@@ -160,4 +161,21 @@ test('codes to announce are found by index, even by a plan from when there were 
   await expect.poll(() => eventTypes(id)).toEqual(['qr.created', 'qr.updated']);
   expect(plans.length).toBeGreaterThanOrEqual(2);
   expect(plans.filter((plan) => /Seq Scan|Bitmap/.test(plan))).toEqual([]);
+});
+
+test('announcements that fail every second say so once a minute', async () => {
+  const { lines, logger: recording } = recordingLogger();
+  const away = new Pool({ host: 'localhost', port: 1 });
+  const connect = vi.spyOn(away, 'connect');
+  const notifications = listen(pool(), logger);
+  const announcements = startRelabelledAnnouncements({
+    pool: away,
+    notifications,
+    platformUrl: 'https://go.example',
+    logger: recording,
+  });
+  await expect.poll(() => connect.mock.calls.length).toBeGreaterThan(2);
+  await announcements.stop();
+  await notifications.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: 40, err: { code: 'ECONNREFUSED' } }]);
 });

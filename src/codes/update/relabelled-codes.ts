@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { byIndex, first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { isLockTimeout } from '../../../common/postgres/unavailable.ts';
+import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
 import { type Notifications, notifying } from '../../db/notifications.ts';
 import { codeEvent } from '../../events/events.ts';
@@ -125,6 +126,9 @@ export function startRelabelledAnnouncements(options: {
 }): { stop(): Promise<void> } {
   const { pool, notifications, platformUrl, logger } = options;
   const wakeup = notifications.wakeup('labels', POLL_MS);
+  const reportFailure = throttledFailures((fields) =>
+    logger.warn(fields, 'announcing codes with changed labels failed; it is retried'),
+  );
   let stopping = false;
   let lastAccount: string | null = null;
   const announce = () =>
@@ -145,7 +149,7 @@ export function startRelabelledAnnouncements(options: {
         if (!stopping) await wakeup.wait();
       } catch (error) {
         if (isLockTimeout(error)) continue;
-        logger.warn({ err: error }, 'announcing codes with changed labels failed; it is retried');
+        reportFailure(error);
         if (!stopping) await wakeup.wait(POLL_MS);
       }
     }
