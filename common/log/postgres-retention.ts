@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import { run, statement } from '../postgres/sql.ts';
+import { repeatUntilStopped } from '../runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../runtime/throttled-report.ts';
 import type { Subscription } from './log.ts';
 
@@ -89,35 +90,22 @@ const expire = statement<{ more: boolean }>(
 
 /** Enforces the retention of topics in the Postgres log, in small steps in the background. */
 export function startRetention(pool: Pool, logger: Logger): Subscription {
-  const stopping = new AbortController();
-  const { signal } = stopping;
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'old records of the log can’t be deleted; it is tried again'),
   );
 
-  async function inSteps(step: () => Promise<{ more: boolean }[]>): Promise<void> {
-    while (!signal.aborted && (await step())[0]?.more);
+  async function work(signal: AbortSignal): Promise<void> {
+    const inSteps = async (step: () => Promise<{ more: boolean }[]>) => {
+      while (!signal.aborted && (await step())[0]?.more);
+    };
+    await sleep(INTERVAL_MS, undefined, { signal, ref: false });
+    for (const { topic, partition } of await run(pool, toCompact)) {
+      await inSteps(() => run(pool, compact, [topic, partition]));
+    }
+    await inSteps(() => run(pool, deleteTombstones));
+    await inSteps(() => run(pool, expire));
   }
 
-  const running = (async () => {
-    while (!signal.aborted) {
-      await sleep(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      try {
-        for (const { topic, partition } of await run(pool, toCompact)) {
-          await inSteps(() => run(pool, compact, [topic, partition]));
-        }
-        await inSteps(() => run(pool, deleteTombstones));
-        await inSteps(() => run(pool, expire));
-      } catch (error) {
-        reportFailure(error);
-      }
-    }
-  })();
-  return {
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
+  // Without a pause after a failure: each run waits before it begins.
+  return repeatUntilStopped(work, { retryMs: 0, onError: reportFailure });
 }

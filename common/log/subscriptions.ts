@@ -1,4 +1,5 @@
 import { pause } from '../runtime/pause.ts';
+import { repeatUntilStopped } from '../runtime/repeat-until-stopped.ts';
 import type { ConsumeOptions, Subscription } from './log.ts';
 
 /** The pause after a failure, in ms. */
@@ -35,22 +36,11 @@ export function readUntilStopped(
   read: (signal: AbortSignal) => Promise<void>,
   options: Pick<ConsumeOptions, 'onError'>,
 ): Subscription {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const running = (async () => {
-    while (!signal.aborted) {
-      try {
-        await read(signal);
-      } catch (error) {
-        options.onError?.(error);
-      }
+  return repeatUntilStopped(
+    async (signal) => {
+      await read(signal);
       await pause(RETRY_MS, signal);
-    }
-  })();
-  return {
-    async stop() {
-      stopping.abort();
-      await running;
     },
-  };
+    { retryMs: RETRY_MS, onError: (error) => options.onError?.(error) },
+  );
 }

@@ -3,7 +3,7 @@ import { encodeId } from '../../common/contract/ids.ts';
 import type { DomainStateName } from '../../common/contract/names.ts';
 import { first, promptStatement, run } from '../../common/postgres/sql.ts';
 import { attemptEach } from '../../common/runtime/attempt-each.ts';
-import { pause } from '../../common/runtime/pause.ts';
+import { repeatUntilStopped } from '../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures, throttledReport } from '../../common/runtime/throttled-report.ts';
 import { recordOwnChange } from '../access/audit.ts';
 import type { Database } from '../db/database.ts';
@@ -69,8 +69,6 @@ export function startChecks(options: {
 }): Checks {
   const { platform, notifications, logger } = options;
   const { orm, pool } = options.database;
-  const stopping = new AbortController();
-  const { signal } = stopping;
   const wakeup = notifications.wakeup('domains', POLL_MS);
 
   const reportUnanswered = throttledReport(REPORT_MS, (lookUps, latest: { err: unknown; domain: string }) =>
@@ -81,7 +79,7 @@ export function startChecks(options: {
    * Checks one group of due domains. Returns the time until the next one is due, in ms; undefined if there is none.
    * Rejects with the first failure, after trying to apply the other results.
    */
-  async function checkDue(): Promise<number | undefined> {
+  async function checkDue(signal: AbortSignal): Promise<number | undefined> {
     const due = await run(pool, leaseDue);
     const results = await Promise.allSettled(due.map((domain) => lookUp(domain, platform, signal)));
     if (signal.aborted) return 0;
@@ -112,23 +110,11 @@ export function startChecks(options: {
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'due domains could not be checked; trying again in a second'),
   );
-  const running = (async () => {
-    while (!signal.aborted) {
-      try {
-        const wait = await checkDue();
-        if (wait !== 0) await wakeup.wait(wait && Math.max(wait, POLL_MS));
-      } catch (error) {
-        reportFailure(error);
-        await pause(POLL_MS, signal);
-      }
-    }
-  })();
-
-  return {
-    async stop() {
-      stopping.abort();
-      wakeup.notify();
-      await running;
+  return repeatUntilStopped(
+    async (signal) => {
+      const wait = await checkDue(signal);
+      if (wait !== 0) await wakeup.wait(wait && Math.max(wait, POLL_MS));
     },
-  };
+    { retryMs: POLL_MS, onError: reportFailure, onStop: () => wakeup.notify() },
+  );
 }

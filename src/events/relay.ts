@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { type Log, TopicMismatch } from '../../common/log/log.ts';
 import { BY_COST, BY_INDEX, first, promptQuery, promptStatement, withConnection } from '../../common/postgres/sql.ts';
 import { pause } from '../../common/runtime/pause.ts';
+import { repeatUntilStopped } from '../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { LOCKS } from '../db/locks.ts';
 import type { Notifications } from '../db/notifications.ts';
@@ -69,11 +70,10 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
   let prepared = prepare === undefined;
   let healthy = prepared;
   const retention = startOutboxRetention(pool, retentionHours, logger);
-  const stopping = new AbortController();
   const wakeup = notifications.wakeup('outbox', POLL_MS);
   const reportFailure = throttledFailures((fields) => logger.warn(fields, 'the relay failed and retries in a second'));
 
-  async function work(): Promise<void> {
+  async function work(signal: AbortSignal): Promise<void> {
     if (!prepared) await prepare?.();
     prepared = true;
     await withConnection(pool, async ({ client, markBroken }) => {
@@ -86,18 +86,18 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
         await client.query(promptQuery(BY_INDEX));
         const outbox = await OutboxReader.open(client, retentionHours > 0);
         await using leader = new Leader(client, log, outbox, `signpost.relay.${lock.database}`, logger);
-        while (!stopping.signal.aborted) {
+        while (!signal.aborted) {
           const start = performance.now();
           const published = await leader.publishNext();
           healthy = !leader.isRefused();
           if (published > 0) {
             await leader.wakeUp();
             // As long as the work took, so that under load the relay does not compete with the transactions that write.
-            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS), stopping.signal);
+            if (published < BATCH) await pause(Math.min(performance.now() - start, PAUSE_MS), signal);
           } else if (leader.isAsleep() || !notifications.arriving()) {
             await wakeup.wait(outbox.holes > 0 ? CHECK_MS : undefined);
           } else if (!(await leader.tryToSleep())) {
-            await pause(WRITING_MS, stopping.signal);
+            await pause(WRITING_MS, signal);
           }
         }
       } finally {
@@ -105,27 +105,23 @@ export function startRelay({ pool, log, notifications, logger, retentionHours, p
         await client.query(promptQuery(`select pg_advisory_unlock_all(); ${BY_COST}`)).catch(markBroken);
       }
     });
+    // Unless this is being stopped, another process has the lock.
+    await pause(RETRY_MS, signal);
   }
 
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
-      try {
-        await work();
-      } catch (error) {
-        if (stopping.signal.aborted) return;
-        healthy = false;
-        reportFailure(error);
-      }
-      await pause(RETRY_MS, stopping.signal);
-    }
-  })();
+  const relaying = repeatUntilStopped(work, {
+    retryMs: RETRY_MS,
+    onError(error) {
+      healthy = false;
+      reportFailure(error);
+    },
+    onStop: () => wakeup.notify(),
+  });
 
   return {
     healthy: () => healthy,
     async stop() {
-      stopping.abort();
-      wakeup.notify();
-      await running;
+      await relaying.stop();
       await retention.stop();
     },
   };

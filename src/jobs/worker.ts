@@ -9,6 +9,7 @@ import { KEEP_ALIVE, PROMPT_MS, promptStatement, run, statement } from '../../co
 import { isQueryTimeout } from '../../common/postgres/unavailable.ts';
 import { pause } from '../../common/runtime/pause.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
+import { repeatUntilStopped } from '../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import type { Database } from '../db/database.ts';
 import { STALLED_MS, type Task } from './task.ts';
@@ -77,7 +78,6 @@ export function startWorker(options: {
 }): Worker {
   const { tasks, logger } = options;
   const { pool } = options.database;
-  const stopping = new AbortController();
   let runner: Runner | undefined;
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'the background worker failed; it restarts in a second'),
@@ -87,21 +87,25 @@ export function startWorker(options: {
   );
 
   /** Rejects if it can't finish the work, so that the library retries the job. */
-  async function finish({ advance }: RunnableTask, id: string): Promise<void> {
-    while (await advance(id)) stopping.signal.throwIfAborted();
+  async function finish({ advance }: RunnableTask, id: string, signal: AbortSignal): Promise<void> {
+    while (await advance(id)) {
+      if (signal.aborted) throw new Error('the core is stopping');
+    }
   }
 
-  async function work(): Promise<void> {
+  async function work(signal: AbortSignal): Promise<void> {
     const jobPool = openJobPool(options.databaseUrl, logger);
     try {
-      await workWith(jobPool);
+      await workWith(jobPool, signal);
     } finally {
       // Not awaited: a runner that failed may not return its connections.
       jobPool.end().catch(() => undefined);
     }
+    // A runner may also end without a failure.
+    await pause(RETRY_MS, signal);
   }
 
-  async function workWith(jobPool: pg.Pool): Promise<void> {
+  async function workWith(jobPool: pg.Pool, signal: AbortSignal): Promise<void> {
     runner = await runJobs({
       pgPool: jobPool,
       concurrency: CONCURRENCY,
@@ -110,23 +114,18 @@ export function startWorker(options: {
       noHandleSignals: true,
       logger: jobLogger(logger),
       taskList: Object.fromEntries(
-        tasks.map((each) => [each.task.name, (_payload, { job }) => finish(each, job.key ?? '')]),
+        tasks.map((each) => [each.task.name, (_payload, { job }) => finish(each, job.key ?? '', signal)]),
       ),
     });
-    if (stopping.signal.aborted) await runner.stop();
+    if (signal.aborted) await runner.stop();
     await ended(runner);
   }
 
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
-      try {
-        await work();
-      } catch (error) {
-        reportFailure(error);
-      }
-      await pause(RETRY_MS, stopping.signal);
-    }
-  })();
+  const working = repeatUntilStopped(work, {
+    retryMs: RETRY_MS,
+    onError: reportFailure,
+    onStop: () => runner?.stop().catch(() => undefined),
+  });
 
   const scheduleStalled = promptStatement(
     'jobs_schedule_stalled',
@@ -142,9 +141,7 @@ export function startWorker(options: {
   return {
     async stop() {
       clearInterval(stalledCheck);
-      stopping.abort(new Error('the core is stopping'));
-      await runner?.stop().catch(() => undefined);
-      await running;
+      await working.stop();
       await upkeep.stop();
     },
   };

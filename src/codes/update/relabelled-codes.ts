@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { Logger } from 'pino';
 import { byIndex, first, run, statement, transactionWithin } from '../../../common/postgres/sql.ts';
 import { isLockTimeout } from '../../../common/postgres/unavailable.ts';
+import { repeatUntilStopped } from '../../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import { columnsOf, listed } from '../../db/columns.ts';
 import { type Notifications, notifying } from '../../db/notifications.ts';
@@ -129,9 +130,9 @@ export function startRelabelledAnnouncements(options: {
   const reportFailure = throttledFailures((fields) =>
     logger.warn(fields, 'announcing codes with changed labels failed; it is retried'),
   );
-  let stopping = false;
   let lastAccount: string | null = null;
-  const announce = () =>
+  /** Whether there may be more. */
+  const announce = (): Promise<boolean> =>
     transactionWithin(pool, ANNOUNCING_MS, async (tx) => {
       await tx.query(`set local lock_timeout = ${LOCK_MS}`);
       await run(tx, byIndex);
@@ -141,26 +142,16 @@ export function startRelabelledAnnouncements(options: {
       lastAccount = queued.account_id;
       await announceQueued(tx, platformUrl, queued);
       return true;
+    }).catch((error: unknown) => {
+      if (!isLockTimeout(error)) throw error;
+      return true;
     });
-  const running = (async () => {
-    while (!stopping) {
-      try {
-        while (!stopping && (await announce()));
-        if (!stopping) await wakeup.wait();
-      } catch (error) {
-        if (isLockTimeout(error)) continue;
-        reportFailure(error);
-        if (!stopping) await wakeup.wait(POLL_MS);
-      }
-    }
-  })();
-  return {
-    async stop() {
-      stopping = true;
-      wakeup.notify();
-      await running;
+  return repeatUntilStopped(
+    async () => {
+      if (!(await announce())) await wakeup.wait();
     },
-  };
+    { retryMs: POLL_MS, onError: reportFailure, onStop: () => wakeup.notify() },
+  );
 }
 
 /** Announces queued codes of an account. */

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { buildConnector } from 'undici';
 import { newUuid } from '../../../common/contract/ids.ts';
 import { pause } from '../../../common/runtime/pause.ts';
+import { repeatUntilStopped } from '../../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import type { Notifications } from '../../db/notifications.ts';
 import type { Seal } from '../seal.ts';
@@ -165,24 +166,19 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
     return nextDue === undefined ? undefined : Math.max(nextDue, POLL_MS);
   }
 
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
-      try {
-        const wait = await iterate();
-        await pause(PAUSE_MS, stopping.signal);
-        await wakeup.wait(wait);
-      } catch (error) {
-        reportFailure(error);
-        await pause(RETRY_MS, stopping.signal);
-      }
-    }
-  })();
+  const delivering = repeatUntilStopped(
+    async (signal) => {
+      const wait = await iterate();
+      await pause(PAUSE_MS, signal);
+      await wakeup.wait(wait);
+    },
+    { retryMs: RETRY_MS, onError: reportFailure, onStop: () => wakeup.notify() },
+  );
 
   return {
     async stop() {
       stopping.abort();
-      wakeup.notify();
-      await running;
+      await delivering.stop();
       await sender.finish(limits.graceMs);
       try {
         await completed.record();
