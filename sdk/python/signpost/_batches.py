@@ -168,15 +168,18 @@ class Batches:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         delay: float = FIRST_WAIT
         while True:
+            unanswered: TimeoutError | None = None
             try:
                 batch = self._get(id, max(deadline, time.monotonic() + LAST_LOOK))
+                if batch.status == "completed":
+                    return batch
             except TimeoutError as error:
-                raise TimeoutError(f"{id} is not completed after {timeout} s.") from error
-            if batch.status == "completed":
-                return batch
+                unanswered = error
+                # A further attempt would be too late.
+                delay = math.inf
             left = deadline - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"{id} is not completed after {timeout} s.")
+                raise TimeoutError(f"{id} is not completed after {timeout} s.") from unanswered
             # The last look is at the end.
             time.sleep(min(delay, left))
             delay = min(2 * delay, LONGEST_WAIT)

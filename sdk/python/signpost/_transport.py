@@ -136,7 +136,8 @@ class Transport:
 
         `path` has the segments below `/api/v1`, not encoded. A DELETE returns a 404, too, if an earlier attempt may have
         been carried out. Raises TimeoutError if there is no response until `deadline`, a time of `time.monotonic`, by
-        which each step of an attempt is limited, and the body as a whole.
+        which each step of an attempt is limited, and the body as a whole; it does so earlier if the next attempt would be
+        too late.
         """
         headers = dict(self._headers)
         content = None

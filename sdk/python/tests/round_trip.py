@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest import mock
 
 import httpx
 import signpost
@@ -474,6 +475,25 @@ def timeouts() -> None:
             raise AssertionError(f"{timeout} was accepted")
         except signpost.SignpostError as error:
             assert "`timeout`" in str(error)
+
+    # A service that asks for a longer pause is asked again when the time is over.
+    now = 0.0
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def refuse_first(_: httpx.Request) -> httpx.Response:
+        looks.append(now)
+        if len(looks) == 1:
+            return httpx.Response(429, headers={"retry-after": "45"})
+        return httpx.Response(200, json={"data": {**batch, "status": "completed"}})
+
+    client = Signpost("sk_live_x", "http://a", http_client=httpx.Client(transport=httpx.MockTransport(refuse_first)))
+    with mock.patch.multiple(time, monotonic=lambda: now, sleep=sleep):
+        assert client.batches.wait("batch_1", timeout=30).status == "completed"
+    assert looks == [0, 30]
 
     # Many retries without long waits.
     failures = 0
