@@ -21,8 +21,7 @@ test('modules of the core import one another only as CONTRIBUTING.md says', () =
     ...[...betweenDomains()].map(([from, to]) => [from, [...FOR_ALL, ...to]] as const),
     ...Object.entries(OF_ITS_OWN),
   ]);
-  const files = execFileSync('git', ['ls-files', 'src/*/*.ts', ':!*.test.ts', ':!*.fixture.ts'], { encoding: 'utf8' });
-  const found = files.trim().split('\n').flatMap(importsOf);
+  const found = filesOf('src').flatMap(importsOf);
   const refused = found.filter(({ from, to }) => !(allowed.get(from) ?? FOR_ALL).includes(to));
   expect(refused.map(({ file, to }) => `${file} imports ${to}`)).toEqual([]);
   // What is allowed is needed.
@@ -37,12 +36,30 @@ function betweenDomains(): Map<string, string[]> {
   return new Map([...lines].map(([, from = '', to = '']) => [from, [...to.matchAll(/\w+/g)].map(([name]) => name)]));
 }
 
-/** Imports of other modules, in a file of a module. */
+test('modules of common/ import one another only in the order of CONTRIBUTING.md', () => {
+  const [, list = ''] =
+    /The modules of `common\/` import only .+?:(.+?)\n\n/s.exec(readFileSync('CONTRIBUTING.md', 'utf8')) ?? [];
+  const order = [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const files = filesOf('common');
+  expect(order.toSorted()).toEqual([...new Set(files.map((file) => file.split('/')[1]))].toSorted());
+  const refused = files.flatMap(importsOf).filter(({ from, to }) => order.indexOf(to) < order.indexOf(from));
+  expect(refused.map(({ file, to }) => `${file} imports ${to}`)).toEqual([]);
+});
+
+/** The files of a folder's modules, at any depth. */
+function filesOf(folder: string): string[] {
+  const patterns = [`${folder}/*/*.ts`, ':!*.test.ts', ':!*.fixture.ts'];
+  return execFileSync('git', ['ls-files', ...patterns], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
+}
+
+/** Imports of other modules of the same folder, in a file of a module. */
 function importsOf(file: string): { file: string; from: string; to: string }[] {
-  const [, from = ''] = file.split('/');
+  const [folder, from = ''] = file.split('/');
   return [...readFileSync(file, 'utf8').matchAll(/\b(?:from|import)\s*\(?'(\.[^']+)'/g)].flatMap(([, path = '']) => {
-    const [program, to = '', ...rest] = join(dirname(file), path).split('/');
-    return program === 'src' && rest.length > 0 && to !== from ? [{ file, from, to }] : [];
+    const [top, to = '', ...rest] = join(dirname(file), path).split('/');
+    return top === folder && rest.length > 0 && to !== from ? [{ file, from, to }] : [];
   });
 }
 
