@@ -47,7 +47,7 @@ export function targetRuleCommands(target: Command): void {
   const adding = (name: string) =>
     ofAccount(target.command(name))
       .requiredOption('--id <id>', 'qr_…')
-      .option('--name <name>', 'a name of the rule, shown in analytics')
+      .option('--name <name>', 'a name of the rule, shown in previews and lists')
       .option('--note <text>', 'the reason, kept with the version');
 
   const schedule = adding('schedule')

@@ -46,7 +46,7 @@ function policySchema(object: typeof z.object, instant: z.ZodType<string>) {
     .meta({ id: 'PolicyOutcome', description: 'What scans lead to: exactly one of these.' });
 
   const rule = object({
-    name: z.string().exactOptional().meta({ description: 'Its name in analytics.' }),
+    name: z.string().exactOptional().meta({ description: 'What previews and lists call it.' }),
     when: conditions.exactOptional(),
     then: outcome,
   }).meta({ id: 'PolicyRule', description: 'A rule of a policy; without `when` it always applies.' });

@@ -601,7 +601,7 @@ type PolicyOutcomePage string
 
 // PolicyRule A rule of a policy; without `when` it always applies.
 type PolicyRule struct {
-	// Name Its name in analytics.
+	// Name What previews and lists call it.
 	Name string            `json:"name,omitempty"`
 	Then PolicyOutcome     `json:"then"`
 	When *PolicyConditions `json:"when,omitempty"`

@@ -711,7 +711,7 @@ class PolicyRule(Model):
     )
     name: str | None = None
     """
-    Its name in analytics.
+    What previews and lists call it.
     """
     when: PolicyConditions | None = None
     then: PolicyOutcome

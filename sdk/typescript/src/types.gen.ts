@@ -647,7 +647,7 @@ export interface Policy {
  */
 export interface PolicyRule {
   /**
-   * Its name in analytics.
+   * What previews and lists call it.
    */
   name?: string;
   when?: PolicyConditions;

@@ -32,7 +32,7 @@ export interface BatchOptions {
 }
 
 /** The request has more bytes than the core reads. */
-export class TooLarge extends Error {}
+class TooLarge extends Error {}
 
 /** The most bytes of a request. Source: docs/internal-callers.md, "Limits". */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;

@@ -169,8 +169,8 @@ export const RepublishEventsResponseSchema: GenMessage<RepublishEventsResponse> 
  */
 export const EventsService: GenService<{
   /**
-   * Compares what was published, as far as Postgres still keeps it, with what the log has. Reads the topics completely,
-   * so it is slow. Errors: `unavailable` while the log is unavailable.
+   * Compares what was published, as far as Postgres still keeps it, with what the log has. Reads the topics since
+   * the oldest of these rows, so it takes a while. Errors: `unavailable` while the log is unavailable.
    *
    * @generated from rpc signpost.events.v1.EventsService.AuditEvents
    */

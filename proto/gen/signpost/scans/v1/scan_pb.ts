@@ -114,7 +114,7 @@ export type Scan = Message<"signpost.scans.v1.Scan"> & {
 
   /**
    * Distinguishes the visitors of a day: the first 8 bytes of SHA-256 over the day's salt, the visitor's address and
-   * the user agent. The salt is destroyed two hours after its day.
+   * the user agent. The salt is destroyed two to three hours after its day.
    *
    * @generated from field: bytes visitor = 13;
    */

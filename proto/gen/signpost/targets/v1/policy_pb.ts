@@ -61,7 +61,7 @@ export const PolicySchema: GenMessage<Policy> = /*@__PURE__*/
  */
 export type Rule = Message<"signpost.targets.v1.Rule"> & {
   /**
-   * Any name, shown in analytics.
+   * Any name: what previews and lists call the rule.
    *
    * @generated from field: string name = 1;
    */
