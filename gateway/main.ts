@@ -5,7 +5,7 @@ import { readKafkaSecurity } from '../common/log/kafka-variables.ts';
 import { exitOnFatalErrors, reportFatalError } from '../common/runtime/fatal-errors.ts';
 import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
-import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
+import { stopAtOnce, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -35,7 +35,7 @@ import { SPOOLS } from './redirect/spool/segments.ts';
 async function main(config: GatewayConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'gateway' });
   exitOnFatalErrors(logger);
-  exitWithParent();
+  stopAtOnce();
   logWarnings(logger);
   const telemetry = await startTelemetry({ config, service: 'signpost-gateway', part: 'main', logger });
   // Only the carrier uses it, but a mistake in it fails the start here, with one sentence.

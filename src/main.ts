@@ -8,7 +8,7 @@ import { logWarnings } from '../common/runtime/log-warnings.ts';
 import { openLogger } from '../common/runtime/logger.ts';
 import { runInBackground } from '../common/runtime/run-in-background.ts';
 import { singleFlight } from '../common/runtime/single-flight.ts';
-import { exitWithParent, stopRequest } from '../common/runtime/stop-request.ts';
+import { stopAtOnce, stopRequest } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { serveObserved } from '../common/telemetry/serve.ts';
 import { startTelemetry } from '../common/telemetry/start.ts';
@@ -33,7 +33,7 @@ const STOP_MS = 25_000;
 async function main(config: CoreConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'core' });
   exitOnFatalErrors(logger);
-  exitWithParent();
+  stopAtOnce();
   logWarnings(logger);
   const roles = new Set(config.ROLES);
   // Of the other roles only batches and changes of many targets have callers that wait.

@@ -1,5 +1,6 @@
 import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
+import { stopAtOnce } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { CORE_VARIABLES } from './config.ts';
 import { openDatabase } from './db/database.ts';
@@ -11,6 +12,7 @@ import { entities } from './entities.ts';
  * (`MIGRATE=false`). May run while cores of older releases run; see docs/operating/upgrades.md, "Upgrades".
  */
 try {
+  stopAtOnce();
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(DATABASE_URL, 2, entities);

@@ -2,6 +2,7 @@ import { raiseOffsets } from '../common/log/postgres.ts';
 import { ROUTES } from '../common/log/topics.ts';
 import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
+import { stopAtOnce } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { republishCodes } from './codes/republish.ts';
 import { CORE_VARIABLES } from './config.ts';
@@ -25,6 +26,7 @@ const VERSION_OFFSET = 1_000_000;
 const POSITION_OFFSET = 1_000_000_000;
 
 try {
+  stopAtOnce();
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
   const database = await openDatabase(DATABASE_URL, 2, entities);

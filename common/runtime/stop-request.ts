@@ -1,13 +1,22 @@
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
 /** Exits with code 1, as a process does that has nothing to finish yet. */
 function exit(): void {
   process.exit(1);
 }
 
+/** Exits with the code that a shell reports for a process that a signal has ended. */
+function exitOn(_signal: string, number: number): void {
+  process.exit(128 + number);
+}
+
 /**
- * Until `stopRequest` is called, exits at once when the process that started this one is gone: it is still starting,
- * and would take ports from the next start. Signals to stop do the same without a handler.
+ * Until `stopRequest` is called, the process ends at once when it is asked to stop, or when the one that started it is
+ * gone: it is still starting, and would take ports from the next start.
  */
-export function exitWithParent(): void {
+export function stopAtOnce(): void {
+  // All others end by themselves. The first process of a container ignores signals for which it has no handler.
+  if (process.pid === 1) for (const signal of SIGNALS) process.once(signal, exitOn);
   const isChild = process.send !== undefined;
   // It may have gone while modules were being loaded.
   if (isChild && !process.connected) exit();
@@ -20,8 +29,9 @@ export function exitWithParent(): void {
  */
 export function stopRequest(): Promise<string> {
   process.off('disconnect', exit);
+  for (const signal of SIGNALS) process.off(signal, exitOn);
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve(signal));
+    for (const signal of SIGNALS) process.once(signal, () => resolve(signal));
     process.once('disconnect', () => resolve('the parent process is gone'));
   });
 }

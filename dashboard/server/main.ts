@@ -9,7 +9,7 @@ import { openLogger } from '../../common/runtime/logger.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
 import { readConfiguredCa } from '../../common/runtime/read-configured-file.ts';
 import { singleFlight } from '../../common/runtime/single-flight.ts';
-import { exitWithParent, stopRequest } from '../../common/runtime/stop-request.ts';
+import { stopAtOnce, stopRequest } from '../../common/runtime/stop-request.ts';
 import { readVariables } from '../../common/runtime/variables.ts';
 import { serveObserved } from '../../common/telemetry/serve.ts';
 import { startTelemetry } from '../../common/telemetry/start.ts';
@@ -28,7 +28,7 @@ const GRACE_MS = 10_000;
 async function main(config: DashboardConfig): Promise<void> {
   const logger = openLogger(config.LOG_LEVEL, { process: 'dashboard' });
   exitOnFatalErrors(logger);
-  exitWithParent();
+  stopAtOnce();
   logWarnings(logger);
   const telemetry = await startTelemetry({ config, service: 'signpost-dashboard', logger });
   await using running = new AsyncDisposableStack();
