@@ -1,5 +1,6 @@
 import { postgresProblem } from '../common/postgres/postgres-problem.ts';
 import { reportFatalError } from '../common/runtime/fatal-errors.ts';
+import { openLogger } from '../common/runtime/logger.ts';
 import { stopAtOnce } from '../common/runtime/stop-request.ts';
 import { readVariables } from '../common/runtime/variables.ts';
 import { CORE_VARIABLES } from './config.ts';
@@ -15,7 +16,7 @@ try {
   stopAtOnce();
   const { DATABASE_URL } = readVariables({ DATABASE_URL: CORE_VARIABLES.DATABASE_URL }, process.env);
   await using running = new AsyncDisposableStack();
-  const database = await openDatabase(DATABASE_URL, 2, entities);
+  const database = await openDatabase(DATABASE_URL, 2, entities, openLogger('warn', { process: 'migration' }));
   running.defer(() => database.close());
   const state = await database.migrate();
   console.log(

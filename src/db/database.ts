@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { EntitySchema } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
@@ -8,8 +9,10 @@ import { type Logger as Pino, pino } from 'pino';
 import { connectionOptions } from '../../common/postgres/connection-options.ts';
 import { urlsOfHosts } from '../../common/postgres/database-url.ts';
 import { logIdleErrors } from '../../common/postgres/idle-errors.ts';
-import { KEEP_ALIVE } from '../../common/postgres/sql.ts';
+import { KEEP_ALIVE, transaction } from '../../common/postgres/sql.ts';
+import { isLockTimeout } from '../../common/postgres/unavailable.ts';
 import { OperatorError } from '../../common/runtime/operator-error.ts';
+import { throttledFailures } from '../../common/runtime/throttled-report.ts';
 import { BoundDriver, poolOf } from './bound-connection.ts';
 import { grantGatewayRole } from './gateway-role.ts';
 import { LOCKS } from './locks.ts';
@@ -38,6 +41,16 @@ export interface Database {
  */
 const MIGRATION_ATTEMPTS = 10;
 
+/**
+ * How long a statement of a migration waits for a lock, in ms. A backup keeps others from changing the columns of any
+ * table until it ends, and all calls, even those that only read the table, wait behind a migration that waits for it.
+ */
+const LOCK_MS = 2_000;
+
+/** How long calls can go on between two attempts to get such a lock, in ms: doubled each time, up to a maximum. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
+
 /** How long a statement may wait for a connection before the call fails because Postgres is unavailable, in ms. */
 export const CONNECT_TIMEOUT_MS = 3_000;
 
@@ -56,9 +69,6 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
       fileName: (_, name = 'unnamed') => `${String(migrations.length + 1).padStart(4, '0')}-${name}`,
       snapshot: false,
       tableName: 'migrations',
-      // One transaction for all would lock most tables until its end, in another order than the calls and the recorders
-      // of the release that still runs.
-      allOrNothing: false,
     },
     // Not managed by the ORM: the tables of the log, which gateways use without it, and those of background jobs.
     schemaGenerator: {
@@ -74,9 +84,25 @@ export function ormOptions(url: string, entities: readonly EntitySchema[]): Opti
   };
 }
 
+/** Repeats a migration while other transactions keep a lock that it needs for longer than it waits. */
+async function repeatWhileLocked(logger: Pino, migrate: () => Promise<void>): Promise<void> {
+  const report = throttledFailures(({ failures }) => {
+    logger.warn({ failures }, 'a migration waits for a backup or another long transaction; it is tried again');
+  });
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
+    try {
+      return await migrate();
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      report(error);
+      await sleep(pause);
+    }
+  }
+}
+
 /**
  * Opens a pool of at most `connections`, two or more; the first statement connects. `logger` logs idle connections that
- * break; short-lived programs and tests can omit it.
+ * break, and migrations that wait; short-lived programs and tests can omit it.
  */
 export async function openDatabase(
   url: string,
@@ -109,10 +135,19 @@ export async function openDatabase(
         const state = await schemaState(client);
         // What an older release grants may be less than gateways of the newer one need.
         if (state === 'newer') return state;
-        // Creates the table of migrations, if it is missing. A migration that fails leaves those before it.
-        await orm.migrator.getPending();
+        // Creates the table of migrations, if it is missing.
+        const pending = await orm.migrator.getPending();
         await recordOldestRelease(client);
-        await repeatAfterDeadlock(MIGRATION_ATTEMPTS, () => orm.migrator.up());
+        // One transaction for all would lock most tables until its end, in another order than the calls and the
+        // recorders of the release that still runs. A migration that fails leaves those before it.
+        for (const { name } of pending) {
+          const run = () =>
+            transaction(pool, async (tx) => {
+              await tx.query(`set local lock_timeout = ${LOCK_MS}`);
+              await orm.migrator.up({ migrations: [name], transaction: tx });
+            });
+          await repeatWhileLocked(logger, () => repeatAfterDeadlock(MIGRATION_ATTEMPTS, run));
+        }
         // The tables of the background jobs, which their library has in its own schema.
         await runMigrations({ pgPool: pool, logger: new Logger(() => () => undefined) });
         await grantGatewayRole(client);

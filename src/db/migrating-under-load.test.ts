@@ -1,6 +1,8 @@
 import type pg from 'pg';
+import type { Logger } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../test/harness/database.ts';
+import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { entities } from '../entities.ts';
 import { type Database, openDatabase } from './database.ts';
 
@@ -8,8 +10,8 @@ import { type Database, openDatabase } from './database.ts';
 const MIGRATIONS = ['0016-scan-rollups', '0022-scan-targets'];
 
 /** A database with the schema before these migrations. */
-async function olderDatabase(): Promise<Database> {
-  const database = await openDatabase((await freshDatabase()).url, 6, entities);
+async function olderDatabase(logger?: Logger): Promise<Database> {
+  const database = await openDatabase((await freshDatabase()).url, 6, entities, logger);
   onTestFinished(() => database.close());
   await database.pool.query(`
     drop table scan_increments, scan_rollups, scan_targets;
@@ -27,10 +29,10 @@ async function applied({ pool }: Database): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** A transaction of an older release, which has locked a table as writing does. */
-async function writerOf(table: string, { pool }: Database): Promise<pg.PoolClient> {
+/** A transaction that has locked a table, by default as writing does. */
+async function transactionOn(table: string, { pool }: Database, mode = 'row exclusive'): Promise<pg.PoolClient> {
   const client = await pool.connect();
-  await client.query(`begin; lock table ${table} in row exclusive mode`);
+  await client.query(`begin; lock table ${table} in ${mode} mode`);
   return client;
 }
 
@@ -46,7 +48,7 @@ function isWaiting(client: pg.PoolClient) {
 
 test('a migration that waits for a transaction holds no locks of earlier migrations that the transaction needs', async () => {
   const database = await olderDatabase();
-  const recorder = await writerOf('scans', database);
+  const recorder = await transactionOn('scans', database);
   const migrated = database.migrate();
   migrated.catch(() => undefined);
   await expect.poll(isWaiting(recorder)).toBe(1);
@@ -59,7 +61,7 @@ test('a migration that waits for a transaction holds no locks of earlier migrati
 
 test('a migration that deadlocks is repeated', async () => {
   const database = await olderDatabase();
-  const recorder = await writerOf('scan_values', database);
+  const recorder = await transactionOn('scan_values', database);
   const migrated = database.migrate();
   migrated.catch(() => undefined);
   await expect.poll(isWaiting(recorder)).toBe(1);
@@ -67,6 +69,23 @@ test('a migration that deadlocks is repeated', async () => {
   await recorder.query('lock table scan_days in row exclusive mode').catch(() => undefined);
   await recorder.query('rollback');
   recorder.release();
+  await migrated;
+  expect(await applied(database)).toEqual(MIGRATIONS);
+});
+
+test('a migration that waits for a backup lets others read the table, and other cores wait for the migration', async () => {
+  const { lines, logger } = recordingLogger();
+  const database = await olderDatabase(logger);
+  const backup = await transactionOn('scans', database, 'access share');
+  const migrated = Promise.all([database.migrate(), database.migrate()]);
+  migrated.catch(() => undefined);
+  // One for the table, and the other for the first.
+  await expect.poll(isWaiting(backup)).toBe(2);
+  await database.pool.query('select from scans');
+  await expect.poll(() => lines.join()).toContain('a migration waits for a backup');
+  expect(await applied(database)).toEqual(['0016-scan-rollups']);
+  await backup.query('rollback');
+  backup.release();
   await migrated;
   expect(await applied(database)).toEqual(MIGRATIONS);
 });
