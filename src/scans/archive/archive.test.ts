@@ -13,7 +13,7 @@ import type { LogRecord } from '../../../common/log/log.ts';
 import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
 import { transaction } from '../../../common/postgres/sql.ts';
-import { isUnavailable } from '../../../common/postgres/unavailable.ts';
+import { isLockTimeout, isUnavailable } from '../../../common/postgres/unavailable.ts';
 import { DAY_MS } from '../../../common/runtime/durations.ts';
 import { freshDatabase } from '../../../test/harness/database.ts';
 import { codeAnalytics } from '../../analytics/code-analytics.ts';
@@ -25,7 +25,7 @@ import { startRecorder } from '../recording/recorder.ts';
 import { scanCounts } from '../reports/scan-counts.ts';
 import { readScanPages } from '../reports/scan-pages.ts';
 import { inMemoryLog, newScannedCode, pollHandler, type ScannedCode, scanRecord } from '../scans.fixture.ts';
-import { archiveMonths } from './archive.ts';
+import { archiveMonths, lockArchives } from './archive.ts';
 
 let url: string;
 let database: Database;
@@ -375,6 +375,22 @@ test('an archive that is being moved to a file when the recorder stops is moved 
   });
   await archive();
   expect(archivedLines()).toHaveLength(10);
+});
+
+test('an archive that a backup is reading is moved later, and does not keep the archives locked', async () => {
+  const scanned = newScannedCode();
+  await handle(scansOf(scanned, at(9), 10));
+  await archive('table');
+  await transaction(database.pool, async (tx) => {
+    await tx.query(MAY_BE_IDLE);
+    await tx.query('lock table scans_2022_10_part1 in access share mode');
+    await expect(archive()).rejects.toSatisfy(isLockTimeout);
+    await transaction(database.pool, lockArchives);
+  });
+  expect(await tables()).toEqual(['scans_2022_10_part1']);
+  await archive();
+  expect(archivedLines()).toHaveLength(10);
+  expect(await tables()).toEqual([]);
 });
 
 test('an archive that can’t be moved to a file does not keep others in tables', async () => {

@@ -157,7 +157,8 @@ function moveToFile(
     });
     if (rows.rowCount !== scans) throw new Error(`${table} holds ${rows.rowCount} scans and should hold ${scans}`);
     await run(tx, nameFile, [`${month}-01`, part, file]);
-    await tx.query(`drop table ${table}`);
+    // A backup may be reading the table.
+    await tx.query(`${SET_LOCK_TIMEOUT}; drop table ${table}`);
   });
 }
 
