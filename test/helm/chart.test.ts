@@ -310,6 +310,21 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
     expect(env).toContainEqual({ name: 'MAX_CONNECTIONS', value: '1000000' });
   });
 
+  test('archives of scans in files need a volume that outlives the pods', async () => {
+    const claim = 'archive.existingClaim=archives';
+    for (const component of ['core', 'worker']) {
+      const values = ['--values', EXAMPLE, '--set', `${component}.env.SCANS_ARCHIVE=file`];
+      await expect(template(latest, ...values)).rejects.toThrow(`in ${component}.env needs archive.existingClaim`);
+      const objects = await decode(latest, await template(latest, ...values, '--set', claim));
+      for (const name of ['core', 'worker']) {
+        expect(named(objects, 'Deployment', name).spec.template.spec.volumes).toContainEqual({
+          name: 'data',
+          persistentVolumeClaim: { claimName: 'archives' },
+        });
+      }
+    }
+  });
+
   test('gateways can stay at the previous image for a while', async () => {
     const objects = await decode(latest, await template(latest, '--values', EXAMPLE, '--set', 'gateway.tag=0.9.0'));
     const image = (kind: string, name: string) => named(objects, kind, name).spec.template.spec.containers[0].image;
