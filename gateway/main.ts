@@ -62,7 +62,7 @@ async function main(config: GatewayConfig): Promise<void> {
       ...(carrier ? [['carrier', carrier] as const] : []),
     ]);
   const collector = collectMetrics(processes);
-  const measured = measureProcesses(telemetry, collector);
+  const measured = measureProcesses(telemetry, collector, () => processes().keys());
   running.use(
     await serveObserved({
       host: config.LISTEN_HOST,
@@ -130,6 +130,7 @@ async function main(config: GatewayConfig): Promise<void> {
     logger,
   });
   running.defer(() => workers.stop());
+  running.defer(measured.stop);
 
   await Promise.all([workers.ready, carrier.ready]);
   running.defer(

@@ -13,38 +13,57 @@ import type { SpoolStatus } from './redirect/spool/spool.ts';
 /** Meters exist once telemetry has started. */
 const meter = () => metrics.getMeter('signpost.gateway');
 
-/** Collects the metrics of all processes of a gateway, each with the attribute `process`. */
+/** The metrics of all processes of a gateway. */
+interface ProcessMetrics {
+  /** Each with the attribute `process`. */
+  collect(): Promise<ScopeMetrics[]>;
+  restarted(process: string): void;
+  /** To be called before the processes are stopped: they no longer count as not responding. */
+  stop(): void;
+}
+
+/** Measures whether the processes of a gateway run. `names`: of all of them. */
 export function measureProcesses(
   own: Telemetry,
   collector: MetricsCollector,
-): { collect(): Promise<ScopeMetrics[]>; restarted(process: string): void } {
+  names: () => Iterable<string>,
+): ProcessMetrics {
   const restarts = new Map<string, number>();
-  const responding = new Map<string, boolean>();
+  /** What the processes have answered to the scrape in progress. */
+  let scraped: ReturnType<MetricsCollector['collect']> | undefined;
   meter()
     .createObservableCounter('signpost.gateway.process.restarts', {
       unit: '{restart}',
       description: 'Processes that have died and were started again',
     })
     .addCallback((result) => {
-      for (const name of responding.keys()) result.observe(restarts.get(name) ?? 0, { 'signpost.process': name });
+      for (const name of names()) result.observe(restarts.get(name) ?? 0, { 'signpost.process': name });
     });
-  meter()
-    .createObservableGauge('signpost.gateway.process.responding', {
-      unit: '{process}',
-      description: '1 for a process that has sent its metrics within two seconds, else 0',
-    })
-    .addCallback((result) => {
-      for (const [name, isUp] of responding) result.observe(Number(isUp), { 'signpost.process': name });
-    });
+  const responding = meter().createObservableGauge('signpost.gateway.process.responding', {
+    unit: '{process}',
+    description: '1 for a process that has sent its metrics within two seconds, else 0',
+  });
+  async function observeResponding(result: ObservableResult): Promise<void> {
+    // What is sent by OTLP is measured without a scrape.
+    for (const [name, scopes] of await (scraped ?? collector.collect())) {
+      result.observe(Number(scopes !== undefined), { 'signpost.process': name });
+    }
+  }
+  responding.addCallback(observeResponding);
   return {
     restarted: (name) => void restarts.set(name, (restarts.get(name) ?? 0) + 1),
     async collect() {
       const { ofProcess } = await import('../common/telemetry/prometheus.ts');
-      const others = await collector.collect();
-      for (const [name, scopes] of others) responding.set(name, scopes !== undefined);
-      const all = [['main', await own.collect()] as const, ...others];
-      return all.flatMap(([name, scopes]) => ofProcess(name, scopes ?? []));
+      scraped = collector.collect();
+      try {
+        const others = await scraped;
+        const all = [['main', await own.collect()] as const, ...others];
+        return all.flatMap(([name, scopes]) => ofProcess(name, scopes ?? []));
+      } finally {
+        scraped = undefined;
+      }
     },
+    stop: () => responding.removeCallback(observeResponding),
   };
 }
 

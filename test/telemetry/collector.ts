@@ -5,6 +5,12 @@ import { afterFile } from '../harness/after-file.ts';
 
 type Attributes = Readonly<Record<string, string | number>>;
 
+/** A value of a counter or gauge. */
+interface Point {
+  readonly attributes: Attributes;
+  readonly value: number | undefined;
+}
+
 /** A span that was received. */
 export interface ReceivedSpan {
   readonly name: string;
@@ -21,12 +27,16 @@ export interface ReceivedSpan {
 export interface Collector {
   readonly url: string;
   readonly spans: ReceivedSpan[];
-  /** Names of metrics, with the resource that they are of. */
-  readonly metrics: { readonly name: string; readonly resource: Attributes }[];
+  /** Names of metrics, with the resource that they are of, and what was counted or is current. */
+  readonly metrics: { readonly name: string; readonly resource: Attributes; readonly points: readonly Point[] }[];
 }
 
 interface Otlp {
   readonly attributes?: readonly { key: string; value: { stringValue?: string; intValue?: number } }[];
+}
+
+interface Points {
+  readonly dataPoints: readonly (Otlp & { asInt?: number; asDouble?: number })[];
 }
 
 interface Request {
@@ -36,7 +46,7 @@ interface Request {
   }[];
   readonly resourceMetrics?: readonly {
     resource: Otlp;
-    scopeMetrics: readonly { metrics: readonly { name: string }[] }[];
+    scopeMetrics: readonly { metrics: readonly { name: string; sum?: Points; gauge?: Points }[] }[];
   }[];
 }
 
@@ -51,8 +61,13 @@ export async function startCollector(): Promise<Collector> {
       }
     }
     for (const { resource, scopeMetrics } of body.resourceMetrics ?? []) {
-      for (const { name } of scopeMetrics.flatMap((scope) => scope.metrics)) {
-        metrics.push({ name, resource: valuesOf(resource) });
+      for (const { name, sum, gauge } of scopeMetrics.flatMap((scope) => scope.metrics)) {
+        const { dataPoints } = sum ?? gauge ?? { dataPoints: [] };
+        const points = dataPoints.map((point) => ({
+          attributes: valuesOf(point),
+          value: point.asInt ?? point.asDouble,
+        }));
+        metrics.push({ name, resource: valuesOf(resource), points });
       }
     }
     response.setHeader('content-type', 'application/json').end('{}');

@@ -145,6 +145,28 @@ test('metrics of every process are sent, while a gateway serves its own as well'
   expect((await scrape(metricsPort)).map(({ name }) => name)).toContain('signpost_scan_duration_seconds');
 });
 
+test('a gateway that serves no metrics sends which of its processes respond and were restarted', async () => {
+  const own = await startCollector();
+  const { gateways } = await startSignpost({
+    gatewayEnv: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: own.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_METRIC_EXPORT_INTERVAL: '3000',
+    },
+  });
+  const latest = (name: string) => {
+    const points = own.metrics.findLast((metric) => metric.name === `signpost.gateway.process.${name}`)?.points ?? [];
+    return Object.fromEntries(points.map(({ attributes, value }) => [attributes['signpost.process'], value]));
+  };
+  await expect.poll(() => latest('responding'), EVENTUALLY).toEqual({ carrier: 1, 'worker 0': 1 });
+  expect(latest('restarts')).toEqual({ carrier: 0, 'worker 0': 0 });
+  const sent = own.metrics.length;
+  await gateways[0]?.kill('SIGTERM');
+  // A gateway that stops sends the last ones without waiting for processes that have stopped already.
+  expect(own.metrics.slice(sent).map(({ name }) => name)).toContain('signpost.gateway.process.restarts');
+  expect(latest('responding')).toEqual({ carrier: 1, 'worker 0': 1 });
+});
+
 test('log lines written in a span have its trace', async () => {
   const [core, gateway] = [signpost.cores[0], signpost.gateways[0]];
   await core?.kill();
