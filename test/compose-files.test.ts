@@ -59,10 +59,15 @@ for (const [service, variables] of Object.entries(PROGRAMS)) {
     const given = [...environment(service)].filter(([, value]) => value !== undefined);
     for (const [name, value = ''] of given) {
       // Required, the same everywhere, or empty by default, which programs take for unset.
-      expect(`${name}: ${value}`).toMatch(/: (\$\{\w+:\?.*\}|0\.0\.0\.0|\$\{GATEWAY_(\w+):-\$\{\2:-\}\})$/);
+      expect(`${name}: ${value}`).toMatch(/^(\w+): (0\.0\.0\.0|(\$\{[A-Z]+_\1:-)?\$\{\1:(-|\?[^}]+)\}\}?)$/);
     }
   });
 }
+
+test('the dashboard can keep its key while the cores get another one', () => {
+  const ofCores = environment('core').get('SECRET_KEY');
+  expect(environment('dashboard').get('SECRET_KEY')).toBe(`\${DASHBOARD_SECRET_KEY:-${ofCores}}`);
+});
 
 test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s sets the others', (file) => {
   const text = readFileSync(file, 'utf8');
