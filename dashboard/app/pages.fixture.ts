@@ -41,6 +41,18 @@ export async function holdCalls(page: Page, address: RegExp): Promise<() => void
   return release;
 }
 
+/** The response of a streaming call: its messages, and its end. */
+export function streamOf(...messages: readonly object[]): { contentType: string; body: Buffer } {
+  const envelope = (flags: number, message: object) => {
+    const json = Buffer.from(JSON.stringify(message));
+    const head = Buffer.from([flags, 0, 0, 0, 0]);
+    head.writeUInt32BE(json.length, 1);
+    return Buffer.concat([head, json]);
+  };
+  const body = Buffer.concat([...messages.map((message) => envelope(0, message)), envelope(2, {})]);
+  return { contentType: 'application/connect+json', body };
+}
+
 /** Starts everything that pages need. Call it in `beforeAll`; all of it stops after the file. */
 export async function startPages(options: SignpostOptions & { plan?: Plan } = {}): Promise<DashboardPages> {
   const signpost = await startSignpost(options);

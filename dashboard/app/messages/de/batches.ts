@@ -35,7 +35,8 @@ export const batches: typeof en = {
   },
   malformedAt: (line) => `Die Datei ist in Zeile ${line} kein gültiges CSV.`,
   columnsTitle: 'Spalten',
-  columnsText: 'Prüfen Sie, welche Spalte was enthält. Spalten ohne Verwendung bleiben unbeachtet.',
+  columnsText:
+    'Prüfen Sie, welche Spalte was enthält. Spalten ohne Verwendung bleiben unbeachtet. Komma, Semikolon oder senkrechter Strich trennen Tags; ein Tag, der eines davon enthält, steht in Anführungszeichen: "Berlin, Mitte", Sommer.',
   fields: {
     target_url: 'Ziel-URL',
     name: 'Name',

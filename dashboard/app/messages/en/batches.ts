@@ -32,7 +32,8 @@ export const batches = {
   },
   malformedAt: (line: string) => `The file is not valid CSV at line ${line}.`,
   columnsTitle: 'Columns',
-  columnsText: 'Check which column is what. Columns without a use are ignored.',
+  columnsText:
+    'Check which column is what. Columns without a use are ignored. A comma, a semicolon or a bar separates tags; a tag that contains one is in quotes: "Berlin, Mitte", summer.',
   fields: {
     target_url: 'Target URL',
     name: 'Name',

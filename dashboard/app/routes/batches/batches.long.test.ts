@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { unzipSync } from 'fflate';
 import type { Download, Page } from 'playwright-core';
-import { beforeAll, describe, expect, onTestFailed, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFailed, test, vi } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -9,7 +9,7 @@ import { CHROMIUM } from '../../../../test/harness/browser.ts';
 import { expectAccessible } from '../../accessible.fixture.ts';
 import { batches as de } from '../../messages/de/batches.ts';
 import { batches as en } from '../../messages/en/batches.ts';
-import { type DashboardPages, startPages } from '../../pages.fixture.ts';
+import { type DashboardPages, holdCalls, startPages, streamOf } from '../../pages.fixture.ts';
 
 /** Making codes out of a CSV file, following the batch, and taking its files. */
 
@@ -212,6 +212,46 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.close();
   });
 
+  test('a batch whose page was left while it was loaded does not lead there again, and its form makes another', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'Before Back.csv', 'target_url\nhttps://example.com/back\n');
+    // The page finds the batch before the call that creates it is answered.
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    await page.route(
+      /CreateBatch/,
+      async (route) => {
+        const response = await route.fetch();
+        await answered;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    const load = await holdCalls(page, /\/batch-[^/]*\.js$/);
+    const create = page.getByRole('button', { name: 'Create 1 code', exact: true });
+    await create.press('Enter');
+    await page.waitForURL(/\/batches\/batch_/);
+    await page.evaluate(() => history.back());
+    await page.waitForURL('**/batches/new');
+    await Promise.all([page.waitForResponse(/CreateBatch/), answer()]);
+    await page.waitForTimeout(500);
+    expect(new URL(page.url()).pathname).toBe('/batches/new');
+    await page.getByLabel('Name (optional)').fill('After Back');
+    await page.getByRole('navigation').getByRole('link', { name: 'Codes' }).press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel' }).press('Enter');
+    const calls = vi.fn();
+    page.on('request', (request) => request.url().endsWith('/CreateBatch') && calls());
+    await create.focus();
+    await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
+    await page.waitForURL(/\/batches\/batch_/);
+    load();
+    await page.getByRole('heading', { level: 1, name: 'After Back' }).waitFor();
+    expect(calls).toHaveBeenCalledOnce();
+    expect(await batchesNamed('Before Back')).toHaveLength(1);
+    expect(await batchesNamed('After Back')).toHaveLength(1);
+    await page.close();
+  });
+
   test('leaving asks also while no column has the target URLs', async () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();
@@ -232,19 +272,8 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     const context = { locale: 'de-DE', viewport: { width: 390, height: 800 } };
     const page = await pages.open('/batches', { context });
     const counts = { total: 25_000, created: 11_111, pending: 2_222, failed: 10_556, skipped: 1_111 };
-    const json = JSON.stringify({ batch: { id: batch?.id, status: 'BATCH_STATUS_COMPLETED', name: 'Tische', counts } });
-    const envelope = (flags: number, text: string) => {
-      const message = Buffer.from(text);
-      const head = Buffer.from([flags, 0, 0, 0, 0]);
-      head.writeUInt32BE(message.length, 1);
-      return Buffer.concat([head, message]);
-    };
-    await page.route(/WatchBatch/, (route) =>
-      route.fulfill({
-        contentType: 'application/connect+json',
-        body: Buffer.concat([envelope(0, json), envelope(2, '{}')]),
-      }),
-    );
+    const watched = { id: batch?.id, status: 'BATCH_STATUS_COMPLETED', name: 'Tische', counts };
+    await page.route(/WatchBatch/, (route) => route.fulfill(streamOf({ batch: watched })));
     await page.goto(`${pages.dashboard.url}/batches/${batch?.id}`);
     const filters = page.getByRole('radio');
     await expect.poll(() => filters.count()).toBe(5);

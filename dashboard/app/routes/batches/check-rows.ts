@@ -123,12 +123,19 @@ export function checkRows(
   return { good, problems, bad };
 }
 
+/** A tag in quotes, in which each quote is doubled, or one without separators. */
+const TAG = /\s*(?:"((?:[^"]|"")*)"\s*(?=[,;|]|$)|([^,;|]+))/g;
+
 /** Tags of one cell: separated by commas, semicolons or bars. */
 function tagsIn(cell: string): string[] {
-  return cell
-    .split(/[,;|]/)
-    .map((tag) => tag.trim())
+  return [...cell.matchAll(TAG)]
+    .map(([, quoted, plain = '']) => (quoted?.replaceAll('""', '"') ?? plain).trim())
     .filter((tag) => tag !== '');
+}
+
+/** The cell that is read as these tags. */
+export function tagsCell(tags: readonly string[]): string {
+  return tags.map((tag) => (/[",;|]/.test(tag) ? `"${tag.replaceAll('"', '""')}"` : tag)).join(',');
 }
 
 /** Each tag once, as it was named first, by its name as the core compares it. */

@@ -7,6 +7,7 @@ import {
 } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { ImageFormat } from '../../../../proto/gen/signpost/images/v1/images_pb.ts';
 import { binaryTransport } from '../../data/transport.ts';
+import { tagsCell } from './check-rows.ts';
 
 /** The most rows of one call. */
 const PAGE_ROWS = 1_000;
@@ -66,7 +67,7 @@ export function failedTable(rows: readonly BatchRow[], inWords: (reason: string)
         targetUrl,
         name,
         folder,
-        tags.join(','),
+        tagsCell(tags),
         externalRef,
         campaignType,
         inWords(reason ?? ''),

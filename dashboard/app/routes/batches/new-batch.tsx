@@ -1,4 +1,6 @@
+import { useLocation } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
+import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeImage } from '../../components/code-image.tsx';
 import { ColourField, colourOr, colourWarning, isColour } from '../../components/colour-field.tsx';
@@ -16,7 +18,7 @@ import { CheckStep, usePlanLimits } from './check-step.tsx';
 import { FileStep } from './file-step.tsx';
 import { MappingStep } from './mapping-step.tsx';
 import { type CsvFile, type CsvProblem, readCsv } from './read-csv.ts';
-import { type BatchOptions, useBatchFailureText, useCreateBatch } from './use-create-batch.ts';
+import { type BatchOptions, NEW_BATCH, useBatchFailureText, useCreateBatch } from './use-create-batch.ts';
 
 /** Makes codes out of a CSV file. Everything that can be checked is shown before anything is created. */
 export function NewBatch() {
@@ -89,8 +91,20 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
   const format = useFormat();
   const { batchLimit } = usePlanLimits();
   const creation = useCreateBatch();
-  // After success this page may still be shown, while the batch’s page is loaded.
-  const isSent = creation.isPending || creation.isSuccess;
+  // This page is still shown while the batch’s page is loaded, and again, as it was, after Back from there.
+  const isLeft = useLocation({ select: ({ pathname }) => pathname !== NEW_BATCH });
+  const isSent = creation.isPending || (creation.isSuccess && isLeft);
+  /** `creation.isPending` follows a moment after the call, and the button may be pressed again meanwhile. */
+  const isRunning = useRef(false);
+  const send = () => {
+    if (isRunning.current) return;
+    isRunning.current = true;
+    const settled = () => {
+      isRunning.current = false;
+    };
+    const batch = { rows: good, options, version: JSON.stringify([file.version, mapping]) };
+    creation.mutateAsync(batch).then(settled, settled);
+  };
   useEffect(() => {
     onSent(isSent);
     return () => onSent(false);
@@ -103,8 +117,10 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
   const { good } = checked;
   const scanUrl = placeholderScanUrl(useScanOrigin(options.domainId));
   const warning = colourWarning(options.foreground, options.background, messages);
+  const isNameTooLong = isLonger(options.name, 200);
   const cannotCreate =
     good.length === 0 ||
+    isNameTooLong ||
     (batchLimit !== undefined && good.length > batchLimit) ||
     folderProblem(options.folder) !== undefined ||
     tagsProblem(options.tags) !== undefined ||
@@ -119,7 +135,7 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
             value={options.name}
             onChange={(name) => change({ name })}
             description={batches.nameHint}
-            maxLength={200}
+            error={isNameTooLong ? newCode.nameTooLong : undefined}
             isOptional
           />
           <DomainSelect value={options.domainId} onChange={(domainId) => change({ domainId })} isForBatch />
@@ -150,12 +166,7 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
       </Section>
       {creation.isError && <Notice look="danger">{failureText(creation.error)}</Notice>}
       <div className={styles.submit}>
-        <Button
-          look="primary"
-          isDisabled={cannotCreate}
-          isPending={isSent}
-          onPress={() => creation.mutate({ rows: good, options, version: JSON.stringify([file.version, mapping]) })}
-        >
+        <Button look="primary" isDisabled={cannotCreate} isPending={isSent} onPress={send}>
           {batches.create(good.length, format.number(good.length))}
         </Button>
       </div>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { messages } from '../../messages/en/index.ts';
-import { checkRows, guessMapping } from './check-rows.ts';
+import { checkRows, guessMapping, tagsCell } from './check-rows.ts';
 import { readCsv } from './read-csv.ts';
 
 const read = async (content: string | Buffer) => {
@@ -58,6 +58,22 @@ test('a tag that no code can have is reported before the batch is created', asyn
   const { good, problems } = checkRows(file, guessMapping(file.header), [], messages);
   expect(good).toHaveLength(1);
   expect(problems).toMatchObject([{ isError: false, value: 'x'.repeat(101) }]);
+});
+
+test.each([
+  ['a, b;c|d', ['a', 'b', 'c', 'd']],
+  [' "Berlin, Mitte" ;summer', ['Berlin, Mitte', 'summer']],
+  ['12" vinyl, "so" called', ['12" vinyl', '"so" called']],
+  ['"a ""b"" | c"', ['a "b" | c']],
+  ['"a, b', ['"a', 'b']],
+  [' ,"", ', []],
+])('the tags of %j are %j, and can be read again from a file of failed rows', (cell, tags) => {
+  const tagsOf = (content: string) => {
+    const file = { name: '', version: '', header: [], rows: [['https://example.com', content]], numbers: [2] };
+    return checkRows(file, { target_url: 0, tags: 1 }, [], messages).good[0]?.tags;
+  };
+  expect(tagsOf(cell)).toEqual(tags);
+  expect(tagsOf(tagsCell(tags))).toEqual(tags);
 });
 
 test('a row has its own tags and those for all codes, each once, and at most 20 of them', async () => {

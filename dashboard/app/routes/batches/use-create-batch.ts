@@ -44,6 +44,9 @@ const BATCH_LISTS = createConnectQueryKey({ schema: BatchesService.method.listBa
 
 const client = createClient(BatchesService, binaryTransport);
 
+/** The page with the form. */
+export const NEW_BATCH = '/batches/new';
+
 /** Creates a batch and leads to its page as soon as its rows are staged. `version`: identifies the rows. */
 export function useCreateBatch() {
   const navigate = useNavigate();
@@ -53,12 +56,14 @@ export function useCreateBatch() {
   const failureText = useBatchFailureText();
   const keys = useIdempotencyKeys();
   const isMounted = useIsMounted();
-  // Whether the batch is known to exist, so that its page says how it goes on.
-  const isFound = useRef(false);
+  // The batch, once it is known to exist, so that its page says how it goes on.
+  const found = useRef<string>(undefined);
   // The page is still shown while the one that the person has chosen is loaded.
-  const isLeft = () => !isMounted() || history.location.pathname !== '/batches/new';
+  const isLeft = () => !isMounted() || history.location.pathname !== NEW_BATCH;
   const show = (batchId: string) => {
-    isFound.current = true;
+    // The person may have come back from its page meanwhile.
+    if (found.current === batchId) return;
+    found.current = batchId;
     if (isLeft()) return;
     // What was entered is a batch now.
     void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });
@@ -70,7 +75,7 @@ export function useCreateBatch() {
       const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
       const finished = new AbortController();
       const sent = showPending(batches.sending);
-      isFound.current = false;
+      found.current = undefined;
       void findStaged(request, finished.signal).then((id) => {
         if (id === undefined) return;
         sent();
@@ -85,7 +90,7 @@ export function useCreateBatch() {
     },
     onSettled: (_created, error) => keys.ended(error ?? undefined),
     onError(error) {
-      if (!isLeft() || isFound.current) return;
+      if (!isLeft() || found.current !== undefined) return;
       // The form, which would send the same rows with the same key, is gone.
       const text = isResultUnknown(error) ? batches.leftUnknown : batches.leftFailed(failureText(error));
       showToast(text, { kind: 'failed' });

@@ -115,8 +115,9 @@ export function encodedBy(draft: Draft, origin: string): string | undefined {
   if (draft.kind === 'text') {
     return draft.text === '' || bytesOf(draft.text) > MAX_PAYLOAD_BYTES ? undefined : draft.text;
   }
+  if (draft.ssid === '' || bytesOf(draft.ssid) > MAX_SSID_BYTES) return undefined;
   const wifi = formatWifi(wifiOf(draft));
-  return draft.ssid === '' || 'problem' in wifi ? undefined : wifi.payload;
+  return 'problem' in wifi ? undefined : wifi.payload;
 }
 
 /** Why the code may be hard to scan. */

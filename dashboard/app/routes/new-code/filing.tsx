@@ -31,7 +31,6 @@ export function FilingFields({ draft, onChange, errors }: DraftFieldsProps) {
           value={draft.campaignType}
           onChange={(campaignType) => onChange({ campaignType })}
           error={errors.campaign_type}
-          maxLength={64}
           autoComplete="off"
           isOptional
         />

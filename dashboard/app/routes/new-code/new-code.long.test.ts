@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService, CodeType } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
@@ -237,6 +237,45 @@ describe.skipIf(!CHROMIUM)('a new code', () => {
     load();
     await page.getByRole('heading', { name: 'Batches', level: 1 }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/batches');
+    await page.close();
+  });
+
+  test('can be changed and created again after Back from its page while that is loaded', async () => {
+    const page = await pages.open('/codes/new');
+    await page.getByLabel('Target URL').fill('https://example.com/back');
+    const name = page.getByRole('textbox', { name: 'Name' });
+    await name.fill('Before Back');
+    const load = await holdCalls(page, /\/code-[^/]*\.js$/);
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    await page.evaluate(() => history.back());
+    await page.waitForURL('**/codes/new');
+    await name.fill('After Back');
+    await page.getByRole('navigation').getByRole('link', { name: 'Batches' }).press('Enter');
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel' }).press('Enter');
+    await page.getByRole('button', { name: 'Create code' }).click();
+    await page.waitForURL(/\/codes\/qr_/);
+    load();
+    await page.getByRole('heading', { level: 1, name: 'After Back' }).waitFor();
+    expect(await named('Before Back')).toHaveLength(1);
+    expect(await named('After Back')).toHaveLength(1);
+    await page.close();
+  });
+
+  test('is created once if Enter is pressed twice at once, also after a try that was rejected', async () => {
+    const page = await pages.open('/codes/new');
+    const url = page.getByLabel('Target URL');
+    await url.fill(`${pages.signpost.url}/r/abcdefg`);
+    await page.getByRole('textbox', { name: 'Name' }).fill('Pressed twice');
+    await page.keyboard.press('Enter');
+    await page.getByText('must not be a scan URL of this platform.').first().waitFor();
+    await url.fill('https://example.com/twice');
+    const calls = vi.fn();
+    page.on('request', (request) => request.url().endsWith('/CreateCode') && calls());
+    await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
+    await page.getByRole('heading', { level: 1, name: 'Pressed twice' }).waitFor();
+    expect(calls).toHaveBeenCalledOnce();
+    expect(await named('Pressed twice')).toHaveLength(1);
     await page.close();
   });
 

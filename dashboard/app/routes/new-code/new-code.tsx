@@ -1,6 +1,6 @@
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
-import { Link, useNavigate, useRouter } from '@tanstack/react-router';
+import { Link, useLocation, useNavigate, useRouter } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
@@ -24,6 +24,8 @@ import { FilingFields, PrintFields } from './filing.tsx';
 import { KindChoice } from './kind-choice.tsx';
 import styles from './new-code.module.css';
 import { CodePreview } from './preview.tsx';
+
+const PATH = '/codes/new';
 
 /** Creates a code of any type; its image appears while one types. */
 export function NewCode() {
@@ -49,6 +51,10 @@ function NewCodeForm() {
   const creation = useCreation();
   const navigate = useNavigate();
   const { history } = useRouter();
+  // This page is still shown while the next one is loaded, and again, as it was, after Back from there.
+  const isLeft = useLocation({ select: ({ pathname }) => pathname !== PATH });
+  /** `creation.isPending` follows a moment after the call, and Enter may be pressed again meanwhile. */
+  const isRunning = useRef(false);
   const problems = problemsOf(draft, messages);
   const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error, common.invalid)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
@@ -57,31 +63,35 @@ function NewCodeForm() {
     setDraft({ ...draft, ...changes });
   };
   const submit = () => {
-    // After success this page may still be shown, while the code’s page is loaded.
-    if (creation.isPending || creation.isSuccess) return;
+    if (isRunning.current || history.location.pathname !== PATH) return;
     setSent(true);
     setCreated(undefined);
     if (Object.values(problems).some((problem) => problem !== undefined)) return focusFirstInvalid(form.current);
-    creation.mutate(draft, {
-      // Not called once the person has left the page, and may be entering something elsewhere.
-      onSuccess: ({ code }) => {
-        // It is still shown while the one that the person has chosen is loaded.
-        if (!code || history.location.pathname !== '/codes/new') return;
-        if (JSON.stringify(latest.current) !== JSON.stringify(draft)) {
-          creation.reset();
-          setSent(false);
-          return setCreated(code);
-        }
-        // What was entered is a code now.
-        void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
-      },
-    });
+    isRunning.current = true;
+    const settled = () => {
+      isRunning.current = false;
+    };
+    creation
+      .mutateAsync(draft, {
+        // Not called once the person has left the page, and may be entering something elsewhere.
+        onSuccess: ({ code }) => {
+          if (!code || history.location.pathname !== PATH) return;
+          if (JSON.stringify(latest.current) !== JSON.stringify(draft)) {
+            creation.reset();
+            setSent(false);
+            return setCreated(code);
+          }
+          // What was entered is a code now.
+          void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
+        },
+      })
+      .then(settled, settled);
   };
   const fields = { draft, onChange: change, errors };
   const isChanged = JSON.stringify({ ...draft, kind: EMPTY_DRAFT.kind }) !== JSON.stringify(EMPTY_DRAFT);
   return (
     <>
-      <LeaveGuard isChanged={isChanged && !creation.isSuccess} />
+      <LeaveGuard isChanged={isChanged && !isLeft} />
       <form
         ref={form}
         noValidate
