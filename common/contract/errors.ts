@@ -92,7 +92,7 @@ export const REASONS = {
   RESOLVERS_UNAVAILABLE: { rpc: Code.Unavailable, http: 503 },
   /** The code's custom domain is failing or gone. */
   DOMAIN_NOT_RESOLVED: { rpc: Code.Unavailable, http: 503 },
-  /** The core or Postgres is unavailable or too slow. */
+  /** The core or Postgres is unavailable or too slow, or an account has too many streams open: details `limit`. */
   UNAVAILABLE: { rpc: Code.Unavailable, http: 503 },
 } as const satisfies Record<string, Representation>;
 

@@ -166,6 +166,7 @@ test('an account has four open exports at a time; readers who disconnect make ro
   expect(readFailure(await begin(other.signal).catch((error) => error))).toMatchObject({
     reason: 'UNAVAILABLE',
     message: 'Too many exports of this account are open. Close some, or try again.',
+    details: { limit: '4' },
   });
   for (const reader of readers) reader.abort();
   const opened = () => begin(other.signal).then(() => 'open', String);

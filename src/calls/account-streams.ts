@@ -13,7 +13,8 @@ export function accountStreams(most: number, items: string): AccountStreams {
   return async function* (accountId, stream) {
     const close = open(accountId);
     if (!close) {
-      throw failure('UNAVAILABLE', `Too many ${items} of this account are open. Close some, or try again.`);
+      const sentence = `Too many ${items} of this account are open. Close some, or try again.`;
+      throw failure('UNAVAILABLE', sentence, { limit: String(most) });
     }
     try {
       yield* stream;

@@ -122,6 +122,7 @@ test('an account has 50 open streams of work at a time; one that ended, failed o
   const full = {
     reason: 'UNAVAILABLE',
     message: 'Too many streams of this account are open. Close some, or try again.',
+    details: { limit: '50' },
   };
   const [left, failing] = [abortable(), { ...work, isOpen: () => Promise.reject(new Error('away')) }];
   const leaving = await begin('a', left.signal);

@@ -16,6 +16,8 @@ export function errorText(error: unknown, { common, shell }: FirstMessages): str
   const { reason = '', metadata = {} } = errorInfo(error) ?? {};
   const known = common.reasons[reason];
   if (known) return known(metadata);
+  // Signpost is available: the account has as many streams open as it can have.
+  if (reason === 'UNAVAILABLE' && metadata.limit !== undefined) return common.tooManyOpen(metadata.limit);
   if (isTemporary(error) || isFileMissing(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
   if (reason === 'ROLE_REQUIRED') {

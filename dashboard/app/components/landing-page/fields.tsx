@@ -35,7 +35,6 @@ export function LandingPageFields({ value, onChange, errors }: LandingPageFields
         value={value.title}
         onChange={(title) => change({ title })}
         error={errors['landing_page.title']}
-        maxLength={200}
         autoComplete="off"
       />
       <Field
@@ -105,7 +104,6 @@ function LinkFields({ links, onChange, errors }: LinkFieldsProps) {
                 value={link.label}
                 onChange={(label) => onChange(links.with(index, create(LandingLinkSchema, { ...link, label })))}
                 error={errors[`landing_page.links[${index}].label`]}
-                maxLength={100}
                 autoComplete="off"
               />
               <Field

@@ -8,7 +8,7 @@ import { Page as TargetPage } from '../../../../proto/gen/signpost/targets/v1/po
 import { TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { axeFindings } from '../../../../test/harness/axe.ts';
 import { CHROMIUM } from '../../../../test/harness/browser.ts';
-import { comeBack, type DashboardPages, holdCalls, startPages } from '../../pages.fixture.ts';
+import { comeBack, type DashboardPages, holdCalls, startPages, streamOf } from '../../pages.fixture.ts';
 import { CONDITIONS } from './policy-draft.ts';
 
 /** The page of one code: its target and what it led to before, its files, its scans. */
@@ -104,6 +104,36 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await press(page, 'Pause');
     await preview.getByText('The code is paused: its scans show the “paused” page.').waitFor();
     await preview.getByText('https://example.com/open').waitFor();
+    await page.close();
+  });
+
+  test('previews nothing of one visitor while the next one is looked up', async () => {
+    const { id } = await newCode('Languages');
+    const outcome = { kind: { case: 'targetUrl', value: 'https://example.com/deutsch' } } as const;
+    await pages.client(TargetsService).setTarget({ id, policy: { rules: [{ when: { languages: ['de'] }, outcome }] } });
+    const page = await pages.open(`/codes/${id}`);
+    const preview = page.getByRole('region', { name: 'Preview' });
+    await preview.getByText('https://example.com/first').waitFor();
+    const answer = await holdCalls(page, /PreviewTarget/);
+    await preview.getByRole('textbox', { name: 'Language' }).fill('de');
+    await expect.poll(() => preview.getByRole('status').textContent()).toBe('This visitor lands on…');
+    answer();
+    await preview.getByText('https://example.com/deutsch').waitFor();
+    await preview.getByText('Rule 1 decides.').waitFor();
+    await page.close();
+  });
+
+  test('goes back to a version once if its button is pressed twice', async () => {
+    const code = await newCode('Twice');
+    await pages.client(TargetsService).setTarget({ id: code.id, targetUrl: 'https://example.com/second' });
+    const page = await pages.open(`/codes/${code.id}`);
+    const calls = vi.fn();
+    page.on('request', (request) => request.url().includes('/RollBackTarget') && calls());
+    await page.getByRole('button', { name: 'Go back to this (Version 1)' }).dblclick();
+    await page.getByText('The target is as in version 1 again.').waitFor();
+    await page.getByRole('button', { name: 'Go back to this (Version 2)' }).waitFor();
+    expect(calls).toHaveBeenCalledOnce();
+    expect(await targetOf(code)).toMatchObject({ version: 3, targetUrl: 'https://example.com/first' });
     await page.close();
   });
 
@@ -323,6 +353,21 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     await field.press('Enter');
     await page.getByText('The name is now New.').waitFor();
     await field.waitFor({ state: 'detached' });
+    await page.close();
+  });
+
+  test('gets a new name of up to 200 characters, whichever these are', async () => {
+    const { id } = await newCode('🦀'.repeat(150));
+    const page = await pages.open(`/codes/${id}`);
+    await press(page, 'Rename');
+    const field = page.getByRole('textbox', { name: 'Name of the code' });
+    await field.fill('🐟'.repeat(201));
+    await page.getByText('A name has at most 200 characters.').waitFor();
+    await field.press('Enter');
+    await field.fill('🐟'.repeat(200));
+    await field.press('Enter');
+    await field.waitFor({ state: 'detached' });
+    expect((await pages.client(CodesService).getCode({ id })).code?.name).toBe('🐟'.repeat(200));
     await page.close();
   });
 
@@ -759,6 +804,24 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
       },
     });
     await page.getByRole('cell', { name: 'iOS' }).waitFor();
+  });
+
+  test('shows the newest scans in their order, also if an older one is recorded after them', async () => {
+    const page = await pages.open(`/codes/${(await newCode('Late')).id}`);
+    const begin = Date.now();
+    const scan = (second: number) => ({
+      id: `scan_${second}`,
+      scannedAt: new Date(begin - 60_000 + 1_000 * second).toISOString(),
+      browser: `Browser ${second}`,
+    });
+    const scans = Array.from({ length: 27 }, (_, n) => scan(n));
+    const recorded = [scans.toSpliced(20, 1).slice(1), scans.slice(20, 21), scans.slice(0, 1)];
+    await page.route(/ExportScans/, (route) => route.fulfill(streamOf({ scans: recorded.shift() ?? [] })));
+    await press(page, 'Watch scans live');
+    await page.getByText('27 scans').waitFor();
+    const browsers = await page.getByRole('cell', { name: /^Browser/ }).allTextContents();
+    expect(browsers).toEqual(Array.from({ length: 25 }, (_, n) => `Browser ${26 - n}`));
+    await page.close();
   });
 
   test('leaves no stream of scans open, however many arrive, and reads aloud that they could not be read', async () => {

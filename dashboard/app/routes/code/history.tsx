@@ -1,6 +1,7 @@
 import { clone, equals } from '@bufbuild/protobuf';
 import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { RotateCcw } from 'lucide-react';
+import { useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { type Policy, PolicySchema } from '../../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Target, TargetsService } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
@@ -24,8 +25,16 @@ export function History({ code }: { readonly code: Code }) {
     { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
   );
   const rollBack = useRollBack(code.id);
+  // The version that is being gone back to: two calls at once would take each other for another person’s.
+  const [wanted, setWanted] = useState<number>();
   const versions = query.data?.pages.flatMap((page) => page.versions) ?? [];
   const current = versions[0]?.version ?? 0;
+  const goBack = async (version: number) => {
+    if (wanted !== undefined) return;
+    setWanted(version);
+    await rollBack(version, current);
+    setWanted(undefined);
+  };
   return (
     <Section title={texts.history.title}>
       <Loaded query={query}>
@@ -43,7 +52,12 @@ export function History({ code }: { readonly code: Code }) {
                     </span>
                   </span>
                   {mayEdit && version.version !== current && (
-                    <Button look="quiet" icon={RotateCcw} onPress={() => void rollBack(version.version, current)}>
+                    <Button
+                      look="quiet"
+                      icon={RotateCcw}
+                      isPending={wanted === version.version}
+                      onPress={() => void goBack(version.version)}
+                    >
                       {texts.history.rollBack}
                       <span className="visually-hidden"> ({texts.history.version(version.version)})</span>
                     </Button>

@@ -102,6 +102,11 @@ interface Arrived {
   readonly error?: unknown;
 }
 
+/** In ms. */
+function answeredAt({ scannedAt }: RecordedScan): number {
+  return scannedAt ? timestampMs(scannedAt) : 0;
+}
+
 /** Reads what has been recorded since the last scan every two seconds, while the tab is visible. */
 function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolean } {
   const [arrived, setArrived] = useState<Arrived>({ scans: [], count: 0 });
@@ -123,14 +128,14 @@ function useArrivingScans(codeId: string): Arrived & { readonly isPaused: boolea
         const window = { from: timestampFromMs(since - LATE_MS), to: timestampFromMs(serverNow() + LATE_MS) };
         for await (const { scans } of client.exportScans({ codeId, ...window }, { signal })) {
           for (const scan of scans) {
-            const at = scan.scannedAt ? timestampMs(scan.scannedAt) : 0;
+            const at = answeredAt(scan);
             since = Math.max(since, at);
             if (seen.has(scan.id)) continue;
             seen.set(scan.id, at);
             count += 1;
             newest.push(scan);
           }
-          newest = newest.slice(-MAX_SHOWN);
+          newest = newest.toSorted((one, other) => answeredAt(one) - answeredAt(other)).slice(-MAX_SHOWN);
           read += scans.length;
           if (read >= MAX_READ) break;
         }

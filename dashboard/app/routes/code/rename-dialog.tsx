@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { isLonger } from '../../../../common/codes/is-longer.ts';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -9,14 +10,15 @@ import { useMessages } from '../../messages/index.ts';
 import styles from './code.module.css';
 
 export function RenameDialog({ code, onClose }: { readonly code: Code; readonly onClose: () => void }) {
-  const { code: texts, common } = useMessages();
+  const { code: texts, common, newCode } = useMessages();
   const { rename } = useCodeActions();
   const [name, setName] = useState(code.name ?? '');
   const [isPending, setPending] = useState(false);
   const isMounted = useIsMounted();
   const wanted = name.trim();
+  const isTooLong = isLonger(wanted, 200);
   const save = async () => {
-    if (isPending) return;
+    if (isPending || isTooLong) return;
     setPending(true);
     // If it fails, a message says why, and the dialog keeps what was typed.
     const isDone = wanted === (code.name ?? '') || (await rename(code, wanted));
@@ -27,12 +29,20 @@ export function RenameDialog({ code, onClose }: { readonly code: Code; readonly 
     <Dialog title={texts.details.rename} isOpen onClose={onClose}>
       <form
         className={styles.form}
+        noValidate
         onSubmit={(event) => {
           event.preventDefault();
           void save();
         }}
       >
-        <Field label={texts.details.renameTitle} value={name} onChange={setName} maxLength={200} isOptional autoFocus />
+        <Field
+          label={texts.details.renameTitle}
+          value={name}
+          onChange={setName}
+          error={isTooLong ? newCode.nameTooLong : undefined}
+          isOptional
+          autoFocus
+        />
         <Actions>
           <Button onPress={onClose}>{common.cancel}</Button>
           <Button look="primary" type="submit" isPending={isPending}>

@@ -64,7 +64,6 @@ export function RuleForm({ rule, number, isLast, errors, onChange, onMove, onRem
         value={rule.name}
         onChange={(name) => onChange({ ...rule, name })}
         error={errors.get(`${path}.name`)}
-        maxLength={64}
         isOptional
       />
       {rule.conditions.map((kind) => (

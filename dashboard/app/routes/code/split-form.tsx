@@ -40,7 +40,6 @@ export function SplitForm({ variants, path, errors, onChange }: SplitFormProps) 
             value={label}
             onChange={(value) => set(key, { label: value })}
             error={errors.get(`${path}[${index}].label`)}
-            maxLength={32}
           />
           <Field
             label={form.weight}

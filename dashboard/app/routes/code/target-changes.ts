@@ -21,7 +21,8 @@ export async function versionAfterLostAnswer(id: string, replaced: number, autho
 
 /**
  * Returns a function that sets the target of a code to that of an earlier version, unless another person has changed it
- * since version `current`. It can be undone, which is a roll-back to that version.
+ * since version `current`, and resolves once what is shown of the target has been loaded again. It can be undone, which
+ * is a roll-back to that version.
  */
 export function useRollBack(id: string): (version: number, current: number) => Promise<void> {
   const { target: texts } = useMessages();
@@ -36,11 +37,11 @@ export function useRollBack(id: string): (version: number, current: number) => P
         const reached = target?.version ?? current;
         if (reached === current) showToast(texts.form.unchanged);
         else showToast(texts.history.rolledBack(version), { undo: () => void rollBack(current, reached) });
+        await refreshTarget();
       } catch (error) {
         isRepeated ||= isResultUnknown(error);
-        throw error;
-      } finally {
         void refreshTarget();
+        throw error;
       }
     });
   };

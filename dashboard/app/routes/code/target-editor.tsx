@@ -171,7 +171,6 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
             value={draft.note}
             onChange={(note) => setDraft({ ...draft, note })}
             error={errors.get('note')}
-            maxLength={200}
             isOptional
           />
           {hasRules && (

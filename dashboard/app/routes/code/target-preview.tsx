@@ -1,6 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { useQuery } from '@connectrpc/connect-query';
-import { keepPreviousData } from '@tanstack/react-query';
 import { ChevronDown } from 'lucide-react';
 import { useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -55,7 +54,6 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
       ...draft,
     },
     {
-      placeholderData: keepPreviousData,
       retry: false,
       staleTime: 0,
       enabled: problem === undefined && atProblem === undefined,

@@ -28,7 +28,7 @@ export function AccountName() {
     <Section title={texts.account}>
       <Panel>
         <form onSubmit={submit} className={styles.rename} noValidate>
-          <Field label={texts.accountName} value={name} onChange={setName} error={rename.error} maxLength={200} />
+          <Field label={texts.accountName} value={name} onChange={setName} error={rename.error} />
           <Button type="submit" isPending={rename.isPending} isDisabled={name.trim() === '' || name === account.name}>
             {texts.rename}
           </Button>

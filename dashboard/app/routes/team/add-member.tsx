@@ -5,8 +5,10 @@ import { Actions, Dialog } from '../../components/dialog.tsx';
 import { Field } from '../../components/field.tsx';
 import { Select } from '../../components/select.tsx';
 import { ROLES, type RoleName, useMay } from '../../data/session.ts';
+import { showToast } from '../../data/toasts.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useIsMounted } from '../../data/use-is-mounted.ts';
+import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { roleOf } from './roles.ts';
 import styles from './team.module.css';
@@ -17,13 +19,19 @@ export function AddMember({ onClose }: { readonly onClose: () => void }) {
   const isOwner = useMay('owner');
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<RoleName>('editor');
-  const add = useAction(AccountsService.method.addMember, { errors: 'caller', done: texts.addedToast(email) });
+  const add = useAction(AccountsService.method.addMember, { errors: 'caller' });
   const isMounted = useIsMounted();
+  const latest = useLatest(email);
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    if (add.isRunning()) return;
     // What is wrong is shown at the field.
     void add.run({ email: email.trim(), role: roleOf(role) }).then(
-      () => isMounted() && onClose(),
+      () => {
+        showToast(texts.addedToast(email.trim()));
+        // Another address that was typed meanwhile stays.
+        if (isMounted() && latest.current === email) onClose();
+      },
       () => undefined,
     );
   };

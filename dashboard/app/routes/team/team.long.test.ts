@@ -85,6 +85,28 @@ describe.skipIf(!CHROMIUM)('the team', () => {
     await accounts.removeMember({ id: ben?.id ?? '' });
   });
 
+  test('is told who was added, and another address that was typed meanwhile stays', async () => {
+    const accounts = pages.client(AccountsService);
+    const page = await pages.open('/team');
+    const add = await holdCalls(page, /AddMember/);
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const email = page.getByRole('dialog').getByRole('textbox', { name: 'E-mail address' });
+    await email.fill('first@harbour.example');
+    await email.press('Enter');
+    await email.fill('second@harbour.example');
+    add();
+    await page.getByText('first@harbour.example has been added').waitFor();
+    await page.waitForTimeout(300);
+    expect(await email.inputValue()).toBe('second@harbour.example');
+    await email.press('Enter');
+    await page.getByText('second@harbour.example has been added').waitFor();
+    await email.waitFor({ state: 'detached' });
+    await page.close();
+    for (const member of (await accounts.listMembers({})).members) {
+      if (/^(first|second)@/.test(member.email)) await accounts.removeMember({ id: member.id });
+    }
+  });
+
   test('takes back a role although an answer was lost, but not one that another person has changed since', async () => {
     const accounts = pages.client(AccountsService);
     const email = 'cora@harbour.example';

@@ -26,8 +26,11 @@ export function AttemptStatus({ attempt }: { readonly attempt: Attempt }) {
 /** How often the attempts of a delivery are loaded again while they are shown, in ms. */
 const REFRESH_MS = 5_000;
 
-/** The request of a delivery, and its attempts with what was answered, newest first. */
-export function Attempts({ delivery, url }: { readonly delivery: Delivery; readonly url: string }) {
+/**
+ * The request of a delivery, and its attempts with what was answered, newest first. Without the address: the endpoint
+ * may have got another one since.
+ */
+export function Attempts({ delivery }: { readonly delivery: Delivery }) {
   const { webhooks: texts } = useMessages();
   const format = useFormat();
   const list = usePages(
@@ -43,7 +46,7 @@ export function Attempts({ delivery, url }: { readonly delivery: Delivery; reado
         return (
           <div className={styles.attempts}>
             <h3>{texts.request}</h3>
-            <pre>{`POST ${url}\ncontent-type: application/json\nwebhook-id: ${delivery.eventId}\n\n${pages[0]?.body}`}</pre>
+            <pre>{`POST\ncontent-type: application/json\nwebhook-id: ${delivery.eventId}\n\n${pages[0]?.body}`}</pre>
             <p className={styles.note}>{texts.requestNote}</p>
             <h3>{texts.attempts}</h3>
             {attempts.length === 0 && <p>{texts.noAttempts}</p>}

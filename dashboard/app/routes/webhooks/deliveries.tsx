@@ -148,7 +148,7 @@ export function Deliveries({ endpoint, mayChange }: { readonly endpoint: Endpoin
         isOpen={open !== undefined}
         onClose={() => setOpened(undefined)}
       >
-        {open && <Attempts delivery={open} url={endpoint.url} />}
+        {open && <Attempts delivery={open} />}
       </Dialog>
     </Section>
   );
