@@ -1,13 +1,13 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { AnalyticsJson } from '../common/contract/analytics-json.ts';
 import type { CodeJson } from '../common/contract/code-json.ts';
-import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { type SharedSignpost, sharedSignpost } from '../test/harness/processes.ts';
 import { bar, grouped, sparkline } from './charts.ts';
 import { commandLine } from './cli.fixture.ts';
 
-let signpost: Signpost;
+let signpost: SharedSignpost;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await sharedSignpost();
 });
 const { run, json } = commandLine(() => signpost);
 

@@ -1,13 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CodeJson } from '../common/contract/code-json.ts';
-import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { type SharedSignpost, sharedSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
-let signpost: Signpost;
+let signpost: SharedSignpost;
 let account: string;
 let apiKey: string;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await sharedSignpost();
 });
 beforeEach(async () => {
   ({ accountId: account, apiKey } = await signpost.createAccount());

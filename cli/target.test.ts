@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CodeJson } from '../common/contract/code-json.ts';
-import { type Signpost, startSignpost } from '../test/harness/processes.ts';
+import { type SharedSignpost, sharedSignpost } from '../test/harness/processes.ts';
 import { commandLine } from './cli.fixture.ts';
 
 const MENU = 'https://example.com/menu';
@@ -19,12 +19,12 @@ interface VersionJson {
   readonly created_at: string;
 }
 
-let signpost: Signpost;
+let signpost: SharedSignpost;
 let folder: string;
 let account: string;
 let code: CodeJson;
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await sharedSignpost();
   folder = await mkdtemp(join(tmpdir(), 'signpost-target-'));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -12,7 +12,7 @@ import { exchange, headersOf } from './raw-http.ts';
  * Arbitrary requests to every endpoint, sent as bytes so that no client corrects them: never a 5xx, never a hang,
  * always what the OpenAPI document describes, and no change except on success.
  */
-const api = contract();
+const api = contract('file');
 
 const RUNS = { numRuns: 60 };
 

@@ -7,7 +7,7 @@ import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.t
 import { type Account, contract, type Failure, type One, type Page } from './client.ts';
 import { internal } from './internal.ts';
 
-const api = contract();
+const api = contract('file');
 
 interface RowJson {
   readonly index: number;

@@ -2,7 +2,13 @@ import { beforeAll } from 'vitest';
 import type { CodeJson } from '../../common/contract/code-json.ts';
 import type { OpenApiDocument } from '../../gateway/rest/openapi/openapi-types.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
-import { type Signpost, type SignpostOptions, startSignpost } from '../harness/processes.ts';
+import {
+  type SharedSignpost,
+  type Signpost,
+  type SignpostOptions,
+  sharedSignpost,
+  startSignpost,
+} from '../harness/processes.ts';
 import { describedBy, type Exchange } from './openapi-validation.ts';
 
 export const TARGET = 'https://example.com/menu?table=4#today';
@@ -48,13 +54,13 @@ export interface Account {
   create(fields?: Readonly<Record<string, unknown>>): Promise<CodeJson>;
 }
 
-export interface Contract {
-  readonly signpost: Signpost;
+export interface Contract<Running extends SharedSignpost> {
+  readonly signpost: Running;
   /** The OpenAPI document that it serves. */
   readonly document: OpenApiDocument;
   /** Throws when an answer differs from the document. Applied to every `call`. */
   expectDescribed(exchange: Exchange): void;
-  account(changes?: Parameters<Signpost['createAccount']>[0]): Promise<Account>;
+  account(changes?: Parameters<SharedSignpost['createAccount']>[0]): Promise<Account>;
   /** A call without a key, unless the headers have one. */
   call<Body = Failure>(method: string, path: string, request?: Request): Promise<Answer<Body>>;
 }
@@ -74,23 +80,28 @@ export function sendThrough(client: Through): void {
   through = client;
 }
 
-/** Started for the first contract without options. */
-let withoutOptions: Promise<Signpost> | undefined;
+/** Started for the first contract of the calling file alone. */
+let ofFile: Promise<Signpost> | undefined;
 
 /**
- * Starts a Signpost for the calling file; `options` may be a function that runs first. All contracts without options of
- * one file, which may import others, share one.
+ * A Signpost for the calling file: the one that all files of the run share, for tests that neither disturb it nor look
+ * at more than their accounts have; one of the file's own, which its imports share; or one with `options`, which may be
+ * a function that runs first.
  */
-export function contract(options?: SignpostOptions | (() => Promise<SignpostOptions>)): Contract {
-  let started: Signpost | undefined;
+export function contract(): Contract<SharedSignpost>;
+export function contract(of: 'file' | SignpostOptions | (() => Promise<SignpostOptions>)): Contract<Signpost>;
+export function contract(of?: 'file' | SignpostOptions | (() => Promise<SignpostOptions>)): Contract<SharedSignpost> {
+  let started: SharedSignpost | undefined;
   let document: OpenApiDocument | undefined;
   let expectDescribed: (exchange: Exchange) => void = () => undefined;
   beforeAll(async () => {
-    if (options === undefined) {
-      withoutOptions ??= startSignpost();
-      started = await withoutOptions;
+    if (of === undefined) {
+      started = await sharedSignpost();
+    } else if (of === 'file') {
+      ofFile ??= startSignpost();
+      started = await ofFile;
     } else {
-      started = await startSignpost(typeof options === 'function' ? await options() : options);
+      started = await startSignpost(typeof of === 'function' ? await of() : of);
     }
     const { apiKey } = await started.createAccount();
     const headers = { authorization: `Bearer ${apiKey}` };

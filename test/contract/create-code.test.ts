@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { contract, type Failure, type One, TARGET } from './client.ts';
 
-const api = contract();
+const api = contract('file');
 
 describe('POST /api/v1/qr-codes', () => {
   test('201: creates a dynamic code and answers with all of its fields', async () => {

@@ -6,7 +6,7 @@ import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/acco
 import { type Account, contract, type Failure, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const api = contract();
+const api = contract('file');
 
 let keys = 0;
 const newKey = () => `key-${++keys}`;

@@ -1,11 +1,11 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import type { Signpost } from '../harness/processes.ts';
+import type { SharedSignpost } from '../harness/processes.ts';
 
 /** A client of the core with the service token; `accountId`, `memberId`: the account and member it acts for, if any. */
 export function internal<Service extends DescService>(
-  { corePort, serviceToken }: Signpost,
+  { corePort, serviceToken }: Pick<SharedSignpost, 'corePort' | 'serviceToken'>,
   service: Service,
   accountId?: string,
   memberId?: string,

@@ -12,7 +12,7 @@ import { internal } from './internal.ts';
 
 const EVENTUALLY = { interval: 50 };
 
-const api = contract();
+const api = contract('file');
 let database: pg.Client;
 beforeAll(async () => {
   database = new pg.Client({ connectionString: api.signpost.databaseUrl });

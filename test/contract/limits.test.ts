@@ -11,7 +11,7 @@ import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_p
 import { type Account, contract, type Failure, type One, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
-const api = contract();
+const api = contract('file');
 let pool: pg.Pool;
 beforeAll(() => {
   pool = new pg.Pool({ connectionString: api.signpost.databaseUrl });

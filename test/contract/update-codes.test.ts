@@ -212,7 +212,8 @@ test('concurrent calls for the same 1,000 codes leave each with one version, eve
   const rows = Array.from({ length: 1_000 }, () => ({ target_url: 'https://example.com' }));
   await account.call('POST', '/batches', { json: { rows } });
   const { rows: created } = await database.query<{ id: string; uuid: string }>(
-    `select id as uuid from codes where account_id = (select account_id from codes order by id desc limit 1)`,
+    'select id as uuid from codes where account_id = $1',
+    [decodeId('acct', account.id)],
   );
   const ids = created.map(({ uuid }) => encodeId('qr', uuid));
   expect(ids).toHaveLength(1_000);

@@ -28,6 +28,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('templateUrl', services.templateUrl);
   project.provide('gatewayUrl', services.gatewayUrl);
   project.provide('kafkaBrokers', services.kafkaBrokers);
+  project.provide('sharedSignpost', services.sharedSignpost);
   return async () => {
     process.disconnect();
     await exited;

@@ -1,14 +1,10 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { inject } from 'vitest';
-import { type Child, type ChildOptions, startChild } from '../../local/child.ts';
+import type { LocalCore } from '../../local/core.ts';
 import { createAccount, type NewAccount } from '../../local/create-account.ts';
-import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { afterFile } from './after-file.ts';
 import { freshDatabase } from './database.ts';
+import { startProcesses } from './start-processes.ts';
 
 export interface SignpostOptions {
   /** Default: a new database. */
@@ -49,132 +45,52 @@ export interface Process {
   log(): Promise<string>;
 }
 
-/** A complete Signpost of real processes, stopped at the latest after the calling file's tests. */
-export interface Signpost {
+/** What files of tests may use of a Signpost that they share: each has accounts of its own. */
+export interface SharedSignpost {
   /** Address of the first gateway, also if there is none, and start of scan URLs. */
   readonly url: string;
-  /** Ports of the first core. */
+  /** Port of the first core. */
   readonly corePort: number;
+  readonly serviceToken: string;
+  readonly databaseUrl: string;
+  readonly gateways: readonly Pick<Process, 'url'>[];
+  createAccount(account?: Partial<Parameters<typeof createAccount>[1]>): Promise<NewAccount>;
+}
+
+/** A complete Signpost of real processes, stopped at the latest after the calling file's tests. */
+export interface Signpost extends SharedSignpost {
+  /** Port of the first core. */
   readonly grpcPort: number;
   /** `CORE_ADDRESS` of the first gateway. */
   readonly coreAddress: string;
-  readonly serviceToken: string;
-  readonly databaseUrl: string;
   /** Contains a folder per gateway and the logs. */
   readonly dataDir: string;
   readonly cores: readonly Process[];
   readonly gateways: readonly Process[];
-  createAccount(account?: Partial<Parameters<typeof createAccount>[1]>): Promise<NewAccount>;
   stop(): Promise<void>;
 }
 
 /** Starts the real programs on free ports; resolves when all are ready. */
 export async function startSignpost(options: SignpostOptions = {}): Promise<Signpost> {
   const databaseUrl = options.databaseUrl ?? (await freshDatabase()).url;
-  const dataDir = await mkdtemp(join(tmpdir(), 'signpost-processes-'));
-  const running: Process[] = [];
-  const stop = async () => {
-    for (const process of running.splice(0).reverse()) {
-      // A test that failed may have left it suspended, and SIGTERM would wait forever.
-      void process.kill('SIGCONT');
-      await process.kill('SIGTERM');
-    }
-    await rm(dataDir, { recursive: true, force: true });
-  };
-  afterFile(stop);
-
-  const serviceToken = randomBytes(32).toString('base64url');
-  const called = (gateway: number) => {
-    const ports =
-      options.coresCalled === undefined ? [gateway] : Array.from({ length: options.coresCalled }, (_, n) => n);
-    return ports.map((core) => `${LOOPBACK}:${grpcPorts[core] ?? grpcPorts.at(-1)}`).join(',');
-  };
-  const gatewayPorts = await ports(options.gateways ?? 1);
-  const corePorts = await ports(options.cores ?? 1);
-  const grpcPorts = await ports(options.cores ?? 1);
-  const port = gatewayPorts[0] ?? (await freePort());
-  const [corePort, grpcPort] = [at(corePorts, 0), at(grpcPorts, 0)];
-  const url = `http://${LOOPBACK}:${port}`;
-  const shared = {
-    PATH: process.env.PATH,
-    KAFKA_BROKERS: options.kafkaBrokers,
-    LISTEN_HOST: LOOPBACK,
-    LOG_LEVEL: 'info',
-    PUBLIC_URL: url,
-  };
-  const secretKey = randomBytes(32).toString('base64');
-
-  for (const [index, each] of corePorts.entries()) {
-    const env = {
-      ...shared,
-      CORE_PORT: String(each),
-      GRPC_PORT: String(grpcPorts[index]),
-      DATA_DIR: dataDir,
-      DATABASE_URL: databaseUrl,
-      SERVICE_TOKEN: serviceToken,
-      SECRET_KEY: secretKey,
-      ROLES: options.roles?.[index],
-      ...options.env,
-    };
-    const log = join(dataDir, `core-${index}.log`);
-    running.push(await startProcess(each, { name: 'core', program: 'src/main.ts', env, log }));
-  }
-  const cores = running.slice();
-  for (const [index, each] of gatewayPorts.entries()) {
-    const folder = join(dataDir, `gateway-${index}`);
-    await mkdir(folder);
-    const env = {
-      ...shared,
-      PORT: String(each),
-      GATEWAY_WORKERS: '1',
-      // All clients of a suite share one address.
-      CONNECTIONS_PER_ADDRESS: '100000',
-      FAILED_AUTHENTICATIONS_PER_MINUTE: '100000',
-      UNKNOWN_CODES_PER_MINUTE: '100000',
-      DATA_DIR: folder,
-      DATABASE_URL: options.gatewayDatabaseUrl ?? asGateway(databaseUrl),
-      CORE_ADDRESS: called(index),
-      ...options.env,
-      ...options.gatewayEnv,
-    };
-    const log = join(dataDir, `gateway-${index}.log`);
-    running.push(await startProcess(each, { name: 'gateway', program: 'gateway/main.ts', env, log }));
-  }
-  const gateways = running.slice(cores.length);
-
-  return {
-    url,
-    corePort,
-    grpcPort,
-    coreAddress: called(0),
-    serviceToken,
-    databaseUrl,
-    dataDir,
-    cores,
-    gateways,
-    createAccount: (account) =>
-      createAccount({ corePort, serviceToken }, { name: 'Test', plan: Plan.BUSINESS, ...account }),
-    stop,
-  };
+  const gatewayDatabaseUrl = options.gatewayDatabaseUrl ?? asGateway(databaseUrl);
+  return withAccounts(await startProcesses({ ...options, databaseUrl, gatewayDatabaseUrl }, afterFile));
 }
 
-async function startProcess(port: number, options: ChildOptions): Promise<Process> {
-  let child: Child = await startChild(options);
-  const kill = (signal: NodeJS.Signals = 'SIGKILL') => child.stop(signal);
+/**
+ * The Signpost that all files of a run share which neither disturb it nor look at more than their accounts have. It
+ * starts when the first one asks for it, and its processes have the default options.
+ */
+export async function sharedSignpost(): Promise<SharedSignpost> {
+  const answer = await fetch(inject('sharedSignpost'));
+  if (!answer.ok) throw new Error(await answer.text());
+  return withAccounts((await answer.json()) as Omit<SharedSignpost, 'createAccount'>);
+}
+
+function withAccounts<Running extends LocalCore>(running: Running): Running & Pick<SharedSignpost, 'createAccount'> {
   return {
-    get pid() {
-      return child.pid;
-    },
-    get ended() {
-      return child.ended;
-    },
-    url: `http://${LOOPBACK}:${port}`,
-    kill,
-    async restart() {
-      await kill();
-      child = await startChild(options);
-    },
-    log: () => readFile(options.log, 'utf8'),
+    ...running,
+    createAccount: (account) => createAccount(running, { name: 'Test', plan: Plan.BUSINESS, ...account }),
   };
 }
 
@@ -185,14 +101,4 @@ function asGateway(databaseUrl: string): string {
   const url = new URL(gatewayUrl);
   url.pathname = new URL(databaseUrl).pathname;
   return url.href;
-}
-
-function ports(count: number): Promise<number[]> {
-  return Promise.all(Array.from({ length: count }, freePort));
-}
-
-function at(list: readonly number[], index: number): number {
-  const found = list[index];
-  if (found === undefined) throw new Error('At least one core is needed.');
-  return found;
 }

@@ -1,12 +1,19 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import './ports.ts';
+import { LOOPBACK } from '../../local/free-port.ts';
 import { startPostgres } from '../../local/postgres.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { GATEWAY_ROLE } from '../../src/db/gateway-role.ts';
 import { entities } from '../../src/entities.ts';
 import { kafkaForTests } from './kafka.ts';
+import type { SharedSignpost } from './processes.ts';
+import { startProcesses } from './start-processes.ts';
 
 /**
  * The program that runs the services shared by all tests, from its start until its parent exits or disconnects. It is a
@@ -21,7 +28,12 @@ export interface Services {
   readonly gatewayUrl: string | null;
   /** Comma-separated, or null without Kafka. */
   readonly kafkaBrokers: string | null;
+  /** Answers with the `SharedSignpost` of the run, without its function. */
+  readonly sharedSignpost: string;
 }
+
+const TEMPLATE = 'signpost_template';
+const SHARED = 'signpost_shared';
 
 /** Data need not survive the run, so durability is off. */
 const NOT_DURABLE = {
@@ -58,24 +70,70 @@ async function postgresForTests(): Promise<{ url: string; gatewayUrl: string | n
   };
 }
 
-/** Migrates once per run; a clone then takes milliseconds. */
-async function makeTemplate(url: string): Promise<string> {
-  const template = new URL(url);
-  template.pathname = '/signpost_template';
+/** Replaces a database, if it exists, by a copy of another one; returns its URL. */
+async function makeDatabase(url: string, name: string, template: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();
-  await client.query('drop database if exists signpost_template with (force)');
-  await client.query('create database signpost_template');
+  await client.query(`drop database if exists ${name} with (force)`);
+  await client.query(`create database ${name} template ${template}`);
   await client.end();
-  const database = await openDatabase(template.href, 2, entities);
+  return onDatabase(url, name);
+}
+
+function onDatabase(url: string, name: string): string {
+  const other = new URL(url);
+  other.pathname = `/${name}`;
+  return other.href;
+}
+
+/** Migrates once per run; a clone then takes milliseconds. */
+async function makeTemplate(url: string): Promise<string> {
+  const template = await makeDatabase(url, TEMPLATE, 'template1');
+  const database = await openDatabase(template, 2, entities);
   await database.migrate();
   await database.close();
-  return template.href;
+  return template;
+}
+
+/**
+ * Starts the Signpost that files of tests share when the first one asks the returned server for it: it takes a second
+ * or more, which files that have no use for it don't wait for.
+ */
+async function shareSignpost(url: string, gatewayUrl: string | null) {
+  let started: Promise<Omit<SharedSignpost, 'createAccount'>> | undefined;
+  let stop = async () => {};
+  const start = async () => {
+    const databaseUrl = await makeDatabase(url, SHARED, TEMPLATE);
+    const gatewayDatabaseUrl = onDatabase(gatewayUrl ?? url, SHARED);
+    return startProcesses({ databaseUrl, gatewayDatabaseUrl }, (stopAll) => {
+      stop = stopAll;
+    });
+  };
+  const server = createServer((_request, response) => {
+    started ??= start();
+    started.then(
+      ({ corePort, databaseUrl, gateways, serviceToken, url }) =>
+        response.end(
+          JSON.stringify({ corePort, databaseUrl, gateways: gateways.map(({ url }) => ({ url })), serviceToken, url }),
+        ),
+      (error: unknown) => response.writeHead(500).end(`The shared Signpost could not be started: ${error}`),
+    );
+  }).listen(0, LOOPBACK);
+  await once(server, 'listening');
+  return {
+    url: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      await started?.catch(() => undefined);
+      await stop();
+    },
+  };
 }
 
 const starting = [postgresForTests(), kafkaForTests()] as const;
+let shared: Awaited<ReturnType<typeof shareSignpost>> | undefined;
 
 process.once('disconnect', async () => {
+  await shared?.stop();
   const settled = await Promise.allSettled(starting);
   await Promise.all(settled.map((service) => (service.status === 'fulfilled' ? service.value?.stop() : undefined)));
   process.exit();
@@ -84,8 +142,10 @@ process.once('disconnect', async () => {
 try {
   const [postgres, kafka] = await Promise.all(starting);
   const templateUrl = await makeTemplate(postgres.url);
-  const { gatewayUrl } = postgres;
-  process.send?.({ templateUrl, gatewayUrl, kafkaBrokers: kafka?.brokers ?? null } satisfies Services);
+  const { url, gatewayUrl } = postgres;
+  shared = await shareSignpost(url, gatewayUrl);
+  const kafkaBrokers = kafka?.brokers ?? null;
+  process.send?.({ templateUrl, gatewayUrl, kafkaBrokers, sharedSignpost: shared.url } satisfies Services);
 } catch (error) {
   console.error(error);
   process.exitCode = 1;

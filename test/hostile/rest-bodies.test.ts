@@ -15,7 +15,7 @@ import { newApiKey } from '../../src/access/api-key.ts';
 import { childrenOf, memoryOf } from '../bench/process-tree.ts';
 import { type Account, contract, type Failure, TARGET } from '../contract/client.ts';
 
-const running = contract();
+const running = contract('file');
 
 /** Timeout for things that take a moment, on a busy machine. */
 const SOON = { interval: 20 };
