@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import jsqr from 'jsqr';
 import { PNG } from 'pngjs';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Signpost, startSignpost } from './harness/processes.ts';
 
 const kafkaBrokers = inject('kafkaBrokers');
-const logs = [{ log: 'Postgres', options: {} }, ...(kafkaBrokers ? [{ log: 'Kafka', options: { kafkaBrokers } }] : [])];
+const overKafka = kafkaBrokers ? [{ kafkaBrokers, env: { KAFKA_PREFIX: `t${randomUUID()}.` } }] : [];
+const logs = [{ log: 'Postgres', options: {} }, ...overKafka.map((options) => ({ log: 'Kafka', options }))];
 
 const TARGET = 'https://example.com/menu?table=4&lang=de#today';
 

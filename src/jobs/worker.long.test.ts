@@ -48,16 +48,20 @@ test('the start of the worker logs no warning', async () => {
   const database = await openDatabase(url, 3, entities);
   onTestFinished(() => database.close());
   const task = taskOf({ name: 'test_started', table: 'batches', property: 'id' });
-  const begun = Promise.withResolvers<void>();
+  const ids = [newUuid(), newUuid()];
+  const begun: string[] = [];
   const { lines, logger: recording } = recordingLogger();
-  const advance = async () => {
-    begun.resolve();
+  const advance = async (id: string) => {
+    begun.push(id);
     return false;
   };
   const worker = startWorker({ databaseUrl: url, database, tasks: [{ task, advance }], logger: recording });
   onTestFinished(() => worker.stop());
-  await run(database.pool, task.schedule, [newUuid()]);
-  await begun.promise;
+  for (const [index, id] of ids.entries()) {
+    await run(database.pool, task.schedule, [id]);
+    await expect.poll(() => begun, EVENTUALLY).toEqual(ids.slice(0, index + 1));
+  }
+  await worker.stop();
   expect(String(lines)).not.toContain('"level":40');
 });
 

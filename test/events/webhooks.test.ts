@@ -27,10 +27,9 @@ function webhooksOf({ cores, serviceToken }: Signpost, account: string) {
   return createClient(WebhooksService, transport);
 }
 
-/** A Kafka that other tests use too has their events; this account's are told by their ids. */
 describe.each([
   ['Postgres, and cores whose clocks are an hour behind', undefined, { NODE_OPTIONS: wrongClock(-3_600_000) }],
-  ['Kafka', inject('kafkaBrokers') ?? undefined, {}],
+  ['Kafka', inject('kafkaBrokers') ?? undefined, { KAFKA_PREFIX: `t${randomUUID()}.` }],
 ])('webhooks over the log in %s', (name, kafkaBrokers, env) => {
   test.skipIf(name === 'Kafka' && kafkaBrokers === undefined)(
     'what a key changes reaches the endpoints of its account, signed, with the resource as REST shows it',

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -43,19 +44,16 @@ test.skipIf(!hasCaddy && !process.env.CI)(
   'no scan and no call fails while every process is replaced',
   async () => {
     const kafkaBrokers = inject('kafkaBrokers');
-    const shared = { DRAIN_SECONDS: String(DRAIN_SECONDS), TRUST_PROXY: LOOPBACK };
+    const kafka = kafkaBrokers !== null && { KAFKA_BROKERS: kafkaBrokers, KAFKA_PREFIX: `t${randomUUID()}.` };
+    const shared = { TRUST_PROXY: LOOPBACK, ...kafka };
     const signpost = await startSignpost({
-      ...(kafkaBrokers !== null && { kafkaBrokers }),
       cores: 3,
       coresCalled: 2,
       roles: ['rpc', 'rpc', 'relay,recorder,worker'],
       gateways: 2,
-      env: shared,
+      env: { ...shared, DRAIN_SECONDS: String(DRAIN_SECONDS) },
     });
-    const inherited = await startInheritedGateway(signpost, {
-      TRUST_PROXY: LOOPBACK,
-      ...(kafkaBrokers !== null && { KAFKA_BROKERS: kafkaBrokers }),
-    });
+    const inherited = await startInheritedGateway(signpost, shared);
     const balanced = await balance(signpost);
     const clients = { kept: httpClient(true), opened: httpClient(false) };
     const accounts = await Promise.all(Array.from({ length: ACCOUNTS }, () => signpost.createAccount()));

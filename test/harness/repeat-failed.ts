@@ -20,7 +20,12 @@ const RUNS = 5;
 const MOST_REPEATED = 10;
 /** Files whose tests need those before them; they are repeated whole. */
 const REPEATED_WHOLE = [
+  'dashboard/app/routes/batches/batches.long.test.ts',
+  'dashboard/app/routes/codes/codes.long.test.ts',
   'dashboard/app/routes/labels/labels.long.test.ts',
+  'dashboard/app/routes/overview/overview.long.test.ts',
+  'dashboard/app/routes/team/team.long.test.ts',
+  'dashboard/app/routes/webhooks/webhooks.long.test.ts',
   'test/hostile/privacy.test.ts',
   'test/sdk/contract.test.ts',
 ];

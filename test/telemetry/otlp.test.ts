@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Dashboard, signInWithLink, startDashboard } from '../../dashboard/server/dashboard.fixture.ts';
 import type { NewAccount } from '../../local/create-account.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
@@ -199,6 +200,7 @@ test.each([
       OTEL_BSP_SCHEDULE_DELAY: '100',
     },
   });
+  onTestFinished(exporting.stop);
   await exporting.createAccount();
   // Strings are in protobuf as they are.
   const sent = (signal: string, text: string) =>
@@ -209,21 +211,31 @@ test.each([
 });
 
 test('a collector that is away costs one log line of level 40, and no request', async () => {
+  let attempts = 0;
+  const server = createServer((socket) => {
+    attempts++;
+    socket.destroy();
+  }).listen(0, LOOPBACK);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
   const away = await startSignpost({
     gateways: 0,
     env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${LOOPBACK}:${await freePort()}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`,
       OTEL_METRIC_EXPORT_INTERVAL: '200',
       OTEL_EXPORTER_OTLP_TIMEOUT: '200',
       OTEL_BSP_SCHEDULE_DELAY: '100',
       OTEL_LOG_LEVEL: 'debug',
     },
   });
+  onTestFinished(away.stop);
   await away.createAccount();
   const lines = async () => ((await away.cores[0]?.log()) ?? '').split('\n').filter(Boolean);
   const reported = async () => (await lines()).filter((line) => line.includes('can’t be sent to the collector'));
   await expect.poll(async () => (await reported()).length, EVENTUALLY).toBe(1);
   await away.createAccount();
+  const before = attempts;
+  await expect.poll(() => attempts, EVENTUALLY).toBeGreaterThan(before + 10);
   expect(await reported()).toHaveLength(1);
   for (const line of await lines()) expect(JSON.parse(line)).toHaveProperty('level');
 });
@@ -246,5 +258,7 @@ test('no code of the SDK is loaded if it is disabled', async () => {
     OTEL_SDK_DISABLED: 'true',
   };
   // Every program decides by the same function.
-  await (await startSignpost({ gateways: 0, env })).createAccount();
+  const disabled = await startSignpost({ gateways: 0, env });
+  onTestFinished(disabled.stop);
+  await disabled.createAccount();
 });
