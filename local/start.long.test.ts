@@ -6,11 +6,16 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterFile } from '../test/harness/after-file.ts';
 import { freshDatabase } from '../test/harness/database.ts';
 import { isolatedEnvironment, type LocalRun, startLocally } from '../test/harness/local-run.ts';
 import { freePort, isFree, LOOPBACK } from './free-port.ts';
 
 type Place = Awaited<ReturnType<typeof isolatedEnvironment>>;
+
+/** For one start after another: the first in a new folder also creates a database and migrates it. */
+const used = await isolatedEnvironment(afterFile);
+
 type Ports = [postgres: number, core: number, gateway: number, dashboard: number];
 
 /** The ports of Postgres, core, gateway and dashboard, in the order in which they have to start. */
@@ -133,21 +138,19 @@ describe('npm start', () => {
   });
 
   test('starts without a dashboard on request', async () => {
-    const place = await isolatedEnvironment();
-    const run = startLocally({ ...place, DASHBOARD: 'false' });
+    const run = startLocally({ ...used, DASHBOARD: 'false' });
     await run.ready;
-    expect(await readdir(join(place.DATA_DIR, 'logs'))).not.toContain('dashboard.log');
+    expect(await readdir(join(used.DATA_DIR, 'logs'))).not.toContain('dashboard.log');
     expect(await endedBy(run, 'SIGHUP')).toBe(0);
     expect((await run.ended).stdout).not.toContain('dashboard');
-    await expectNothingLeft(place);
+    await expectNothingLeft(used);
   });
 
   test('keeps its secrets, and on SIGINT stops the dashboard, the gateway, the core and then Postgres', async () => {
-    const place = await isolatedEnvironment();
-    const run = startLocally(place);
+    const run = startLocally(used);
     await run.prints('dashboard link');
-    await expectSecretsKept(place);
-    const [postgres, core, gateway, dashboard] = await portsOf(place);
+    await expectSecretsKept(used);
+    const [postgres, core, gateway, dashboard] = await portsOf(used);
     let gone = false;
     run.ended.then(() => (gone = true));
     const gatewayPid = await run.child('gateway');
@@ -163,7 +166,7 @@ describe('npm start', () => {
       expect(seen).toEqual(seen.toSorted().reverse());
     }
     expect((await run.ended).code).toBe(0);
-    await expectNothingLeft(place);
+    await expectNothingLeft(used);
   });
 
   test('leaves no process running when interrupted while it starts', async () => {
@@ -176,41 +179,38 @@ describe('npm start', () => {
   });
 
   test('on a second Ctrl-C kills what does not stop', async () => {
-    const place = await isolatedEnvironment();
-    const run = startLocally(place);
+    const run = startLocally({ ...used, DASHBOARD: 'false' });
     await run.ready;
     process.kill(await run.child('gateway'), 'SIGSTOP');
     run.signal('SIGINT');
     const again = setInterval(() => run.signal('SIGINT'), 1_000);
     onTestFinished(() => clearInterval(again));
     expect((await run.ended).code).toBe(130);
-    await expectNothingLeft(place);
+    await expectNothingLeft(used);
   });
 
   test.each(['core', 'gateway', 'dashboard'] as const)(
     'when the %s dies, says so, stops everything and exits 1',
     async (name) => {
-      const place = await isolatedEnvironment();
-      const run = startLocally(place);
+      const run = startLocally(used);
       await run.prints('dashboard link');
       process.kill(await run.child(name), 'SIGKILL');
       const { code, stderr } = await run.ended;
       expect(code).toBe(1);
       expect(stderr).toContain(`The ${name} ended by SIGKILL. `);
-      await expectNothingLeft(place);
+      await expectNothingLeft(used);
     },
   );
 
   test('when Postgres dies, says so, stops everything and exits 1', async () => {
-    const place = await isolatedEnvironment();
-    const run = startLocally(place);
+    const run = startLocally(used);
     await run.prints('dashboard link');
-    const file = await readFile(join(place.DATA_DIR, 'postgres/data/postmaster.pid'), 'utf8');
+    const file = await readFile(join(used.DATA_DIR, 'postgres/data/postmaster.pid'), 'utf8');
     process.kill(Number(file.split('\n')[0]), 'SIGKILL');
     const { code, stderr } = await run.ended;
     expect(code).toBe(1);
     expect(stderr).toMatch(/^Postgres ended\. The end of .*postgres\.log:\n/);
-    await expectNothingLeft(place);
+    await expectNothingLeft(used);
   });
 
   test.runIf(process.platform === 'linux')(
@@ -303,7 +303,7 @@ describe('npm start says in one sentence', () => {
 
   test('that another Signpost uses DATA_DIR', async () => {
     const place = await isolatedEnvironment();
-    const first = startLocally(place);
+    const first = startLocally({ ...place, DASHBOARD: 'false' });
     await expect.poll(() => readdir(place.DATA_DIR).catch(() => [])).toContain('postgres');
     await expectSentence(place, `Another Signpost is already using DATA_DIR (${place.DATA_DIR}).`);
     await endedBy(first, 'SIGTERM');

@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { decodeId } from '../common/contract/ids.ts';
 import { DomainsService } from '../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { internal } from './contract/internal.ts';
+import { freshDatabase } from './harness/database.ts';
 import { startDns } from './harness/dns.ts';
+import { insertAccount } from './harness/insert-account.ts';
 import { startSignpost } from './harness/processes.ts';
 
 const EVENTUALLY = { interval: 50 };
@@ -72,19 +73,15 @@ test('after Postgres was put back from a backup, gateways follow it again: codes
 });
 
 test('every code is published, however many there are', async () => {
-  const signpost = await startSignpost({ env: { ROLES: 'rpc' } });
-  onTestFinished(signpost.stop);
-  const { accountId } = await signpost.createAccount();
-  const pool = new pg.Pool({ connectionString: signpost.databaseUrl });
+  const { url } = await freshDatabase();
+  const pool = new pg.Pool({ connectionString: url });
   onTestFinished(() => pool.end());
   await pool.query(
     `insert into codes (id, account_id, type, short_code, target_url)
      select gen_random_uuid(), $1, 'dynamic', 'x' || nth, 'https://example.com/' from generate_series(1, 2500) nth`,
-    [decodeId('acct', accountId)],
+    [await insertAccount(pool)],
   );
-  await promisify(execFile)(process.execPath, ['src/restored.ts'], {
-    env: { ...process.env, DATABASE_URL: signpost.databaseUrl },
-  });
+  await promisify(execFile)(process.execPath, ['src/restored.ts'], { env: { ...process.env, DATABASE_URL: url } });
   const { rows } = await pool.query(
     'select count(*)::integer as records, count(distinct key)::integer as keys from outbox',
   );

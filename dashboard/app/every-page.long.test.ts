@@ -68,7 +68,7 @@ describe.skipIf(!CHROMIUM)('every page', () => {
   const ids = new Map<Name, string>();
 
   beforeAll(async () => {
-    pages = await startPages();
+    pages = await startPages({ gateways: 0 });
     const { signpost, account } = pages;
     await promisify(execFile)(process.execPath, ['local/sample/main.ts', account, String(Date.now())], {
       env: {

@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, expect } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import { AccountsService, Plan, Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../../test/contract/internal.ts';
@@ -102,6 +102,12 @@ export async function startPages(options: SignpostOptions & { plan?: Plan } = {}
       const opened = contexts.get(key) ?? signedIn(role, context);
       contexts.set(key, opened);
       const page = await (await opened).newPage();
+      // Else it keeps a process of the browser until the end of the file.
+      onTestFinished(async () => {
+        if (page.isClosed()) return;
+        await page.unrouteAll({ behavior: 'ignoreErrors' });
+        await page.close();
+      });
       await page.goto(`${dashboard.url}${path}`);
       return page;
     },

@@ -19,7 +19,7 @@ import { renderSvg } from './svg.ts';
  */
 const MIN_PIXELS = { zbar: 3, zxing: 4 } as const;
 const MAX_BYTES = 2_331;
-const RUNS = 100;
+const RUNS = 40;
 const TIMEOUT_MS = 180_000;
 
 const url = fc

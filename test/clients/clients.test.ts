@@ -26,7 +26,7 @@ let signpost: Signpost;
 let accountId: string;
 
 beforeAll(async () => {
-  signpost = await startSignpost();
+  signpost = await startSignpost({ gateways: 0 });
   ({ accountId } = await signpost.createAccount());
 });
 

@@ -20,7 +20,7 @@ beforeAll(async () => {
 test('kill -9 of all its processes under load, repeatedly: every answered scan is counted, none twice', async () => {
   const code = await account.create();
   const visitors = startVisitors(scanUrl(running.signpost, code), 32);
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     const before = visitors.answered;
     await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(before + 1_000);
     process.kill(-gateway.pid, 'SIGKILL');
@@ -44,7 +44,7 @@ describe('SIGTERM under load loses nothing: every request is answered, and exact
     async ({ keepAlive, errors }) => {
       const code = await account.create();
       const all: Visitors[] = [];
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 2; round++) {
         const visitors = startVisitors(scanUrl(running.signpost, code), 32, keepAlive);
         all.push(visitors);
         await expect.poll(() => visitors.answered, EVENTUALLY).toBeGreaterThan(1_000);

@@ -22,7 +22,7 @@ export function startScans(url: string, round: number, visitors = 8) {
       const referrer = `scan${sent++}.round${round}.example`;
       const location = await locationOf(url, { agent, headers: { referer: `https://${referrer}/` } });
       if (location !== undefined) answered.set(referrer, Date.now());
-      await sleep(location === undefined ? 20 : 5);
+      await sleep(20);
     }
     agent.destroy();
   });

@@ -64,7 +64,7 @@ describe.skipIf(!isOwnBroker)('recorders as a group over a real Apache Kafka', (
   test('one joins, one stops, two are killed, half of the scans are published twice: every scan counts once, and the ledger adds up', async () => {
     const broker = await startKafka();
     afterFile(() => broker.stop());
-    const signpost = await startSignpost({ kafkaBrokers: broker.brokers, cores: 3 });
+    const signpost = await startSignpost({ kafkaBrokers: broker.brokers, gateways: 0, cores: 3 });
     const [, second, third] = signpost.cores as [Process, Process, Process];
     const { json } = commandLine(() => signpost);
     const pool = new pg.Pool({ connectionString: signpost.databaseUrl, max: 2 });

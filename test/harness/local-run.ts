@@ -42,11 +42,14 @@ type ChildName = keyof typeof PROGRAMS;
 type Environment = Record<'DATA_DIR' | 'PORT' | 'CORE_PORT' | 'GRPC_PORT' | 'DASHBOARD_PORT' | 'SAMPLE', string>;
 
 /**
- * Creates a folder and picks ports that no other run uses, without sample data; the folder is removed after the test.
+ * Creates a folder and picks ports that no other run uses, without sample data; the folder is removed after the test,
+ * or when `later` says.
  */
-export async function isolatedEnvironment(): Promise<Environment> {
+export async function isolatedEnvironment(
+  later: (remove: () => Promise<void>) => void = onTestFinished,
+): Promise<Environment> {
   const folder = await mkdtemp(join(tmpdir(), 'signpost-start-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true }));
   const [port, corePort, grpcPort, dashboardPort] = await Promise.all(Array.from({ length: 4 }, freePort));
   return {
     DATA_DIR: join(folder, 'data'),

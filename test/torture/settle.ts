@@ -25,7 +25,8 @@ export async function settle(
     }
     if (state.startsWith('still') && Date.now() - since >= STILL_MS) return undefined;
     if (Date.now() > end) return state;
-    await sleep(1_000);
+    // What webhooks wait for may be their second attempt.
+    await sleep(state.startsWith('only webhooks') ? 3_000 : 1_000);
   }
 }
 
@@ -47,8 +48,7 @@ async function describe(platform: Platform, pool: Pool): Promise<string> {
            (select count(*) from scans) as scans,
            (select count(*) from webhook_deliveries) as deliveries`);
   const [{ outbox, webhooks, batches, scans, deliveries }] = rows;
-  if (outbox > 0 || webhooks > 0 || batches > 0) {
-    return `${outbox} rows wait in the outbox, ${webhooks} webhooks, ${batches} batches`;
-  }
+  if (outbox > 0 || batches > 0) return `${outbox} rows wait in the outbox, ${webhooks} webhooks, ${batches} batches`;
+  if (webhooks > 0) return `only webhooks wait: ${webhooks}`;
   return `still: ${scans} scans, ${deliveries} deliveries`;
 }

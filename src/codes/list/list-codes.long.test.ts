@@ -22,9 +22,12 @@ let database: Database;
 beforeAll(async () => {
   database = await openDatabase((await freshDatabase()).url, 8, entities);
   const { pool } = database;
-  for (const id of [accountId, otherId]) {
+  for (const [id, count] of [
+    [accountId, CODES],
+    [otherId, 10_000],
+  ] as const) {
     await insertAccount(pool, { id, plan: 'enterprise' });
-    await insertCodes(CODES, id);
+    await insertCodes(count, id);
   }
   await pool.query('insert into code_counts (account_id, live, listed) values ($1, $2, $2)', [accountId, CODES]);
   await pool.query('vacuum analyze codes');
