@@ -40,7 +40,7 @@ export interface FollowedWork<Item extends Work> {
 
 /** The time in which requests wait for the work that they have scheduled, before they answer that it continues. */
 export interface RequestWindow {
-  /** When the window of a request that begins now closes, of `performance.now()`: before its deadline, if it has one. */
+  /** When the window of a request that begins now closes, before its deadline, of `performance.now()`. */
   closes(call: Pick<HandlerContext, 'timeoutMs'>): number;
   /**
    * Waits until the background workers have completed the work, at most until `closes` and while the account is open;

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { decodeId } from '../../common/contract/ids.ts';
 import { CodesService, WifiSecurity } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { insertStaticCodes } from '../harness/insert-static-codes.ts';
 import { type Account, contract, type One, type Page, TARGET } from './client.ts';
 import { internal } from './internal.ts';
 
@@ -22,15 +23,17 @@ const reasonOf = (call: Promise<unknown>) =>
     (error: unknown) => readFailure(error).reason,
   );
 
-async function query(text: string, values: unknown[]): Promise<void> {
+async function connected(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: api.signpost.databaseUrl });
   await client.connect();
   try {
-    await client.query(text, values);
+    await work(client);
   } finally {
     await client.end();
   }
 }
+
+const query = (text: string, values: unknown[]) => connected((client) => client.query(text, values));
 
 async function scanned(account: Account, id: string): Promise<string | undefined> {
   const authorization = `Bearer ${account.apiKey}`;
@@ -289,14 +292,9 @@ test('an account has at most 10,000 codes that plans do not limit, exactly', asy
   const account = await api.account();
   const id = await staticCode(account);
   await account.call('DELETE', `/qr-codes/${id}`);
-  const accountId = decodeId('acct', account.id);
-  await query(
-    `insert into codes (id, account_id, type, short_code, payload)
-     select uuidv7(), $1, 'static', 'many' || n, 'x' from generate_series(1, 9998) n`,
-    [accountId],
-  );
+  await connected((client) => insertStaticCodes(client, account.id, 9_998));
   // Codes of a batch that are still to be created are reserved in the counter.
-  await query('update code_counts set listed = 9998, live = 500 where account_id = $1', [accountId]);
+  await query('update code_counts set live = 500 where account_id = $1', [decodeId('acct', account.id)]);
   const page = () => codes(account).createLandingPageCode({ landingPage: PAGE });
   const created = await Promise.all([staticCode(account), page(), staticCode(account), page()].map(reasonOf));
   expect(created.sort()).toEqual(['LIMIT_REACHED', 'LIMIT_REACHED', 'succeeded', 'succeeded']);

@@ -6,6 +6,7 @@ import { decodeId, encodeId, newUuid } from '../../common/contract/ids.ts';
 import { AccountsService } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { CodesService, UpdateOutcome } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { TaxonomyService } from '../../proto/gen/signpost/taxonomy/v1/taxonomy_pb.ts';
+import { insertStaticCodes } from '../harness/insert-static-codes.ts';
 import { type Account, contract, type One, type Page } from './client.ts';
 import { internal } from './internal.ts';
 
@@ -146,9 +147,7 @@ test('UpdateCodes restores dynamic codes when an account has as many others as i
   const { code: fixed } = await codesOf(account).createStaticCode({ content: { case: 'payload', value: 'x' } });
   const ids = [fixed?.id ?? '', id];
   expect(await outcomes(account, { ids, deleted: true })).toEqual([CHANGED, CHANGED]);
-  await database.query('update code_counts set listed = live + 10000 where account_id = $1', [
-    decodeId('acct', account.id),
-  ]);
+  await insertStaticCodes(database, account.id, 10_000);
   const { results } = await codesOf(account).updateCodes({ ids, deleted: false });
   expect(results).toMatchObject([{ outcome: REFUSED, reason: 'LIMIT_REACHED' }, { outcome: CHANGED }]);
 });

@@ -157,8 +157,8 @@ export function changesTarget(fields: readonly string[]): boolean {
 }
 
 /**
- * Changes a locked code and announces what differs (`changed`); another target is a new version (`version`). Returns the
- * code as it is then.
+ * Changes a locked code and announces what differs (`changed`); another target is a new version (`version`). Returns
+ * the code as it is then.
  */
 export async function changeLocked(
   tx: PoolClient,
