@@ -7,8 +7,8 @@ import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import type { Process, Signpost, SignpostOptions } from './processes.ts';
 
 /**
- * Starts the real programs on free ports; resolves when all are ready. `onStart` is passed at once what stops those that
- * run. Tests use `startSignpost`: this is what it shares with `services.ts`, which is no test.
+ * Starts the real programs on free ports; resolves when all are ready. `onStart` is passed at once what stops those
+ * that run. Tests use `startSignpost`: this is what it shares with `services.ts`, which is no test.
  */
 export async function startProcesses(
   options: SignpostOptions & Readonly<Record<'databaseUrl' | 'gatewayDatabaseUrl', string>>,
