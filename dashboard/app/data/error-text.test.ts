@@ -32,7 +32,7 @@ test('the core’s sentences are shown without names of fields, and in German wh
   expect(errorText(failure('ROLE_REQUIRED', '…', { role: 'admin' }), de)).toContain('„Verwalten“');
   expect(errorText(failure('UNAVAILABLE', '…'), de)).toBe(de.common.unavailable);
   const open = failure('UNAVAILABLE', 'Too many exports of this account are open.', { limit: '4' });
-  expect(errorText(open, de)).toMatch(/^In Ihrem Team sind davon schon 4 geöffnet/);
+  expect(errorText(open, de)).toBe(de.common.tooManyCalls);
 });
 
 /** Reasons that members are never given: of API keys, of REST, of internal services, and of mistakes in the pages. */

@@ -17,7 +17,7 @@ export function errorText(error: unknown, { common, shell }: FirstMessages): str
   const known = common.reasons[reason];
   if (known) return known(metadata);
   // Signpost is available: the account has as many streams open as it can have.
-  if (reason === 'UNAVAILABLE' && metadata.limit !== undefined) return common.tooManyOpen(metadata.limit);
+  if (reason === 'UNAVAILABLE' && metadata.limit !== undefined) return common.tooManyCalls;
   if (isTemporary(error) || isFileMissing(error)) return common.unavailable;
   const connectError = ConnectError.from(error);
   if (reason === 'ROLE_REQUIRED') {

@@ -38,8 +38,6 @@ export const common: typeof en = {
   coreSentence,
   tooManyCalls:
     'Signpost beantwortet noch viele Anfragen aus Ihren Tabs oder Ihrem Team. Bitte versuchen Sie es gleich noch einmal.',
-  tooManyOpen: (limit) =>
-    `In Ihrem Team sind davon schon ${limit} geöffnet, mehr sind nicht gleichzeitig möglich. Bitte versuchen Sie es noch einmal, sobald eines beendet ist.`,
   notAllowed: (role) => `Ihre Rolle erlaubt das nicht. Nötig ist die Rolle „${role}“.`,
   invalid: (field, sentence) => {
     const german = fieldSentence(sentence) ?? FIELDS[field] ?? `Eine Angabe ist ungültig (${field}: ${sentence})`;

@@ -33,8 +33,6 @@ export const common = {
   /** A sentence that the core has stored, as about the last check of a domain. */
   coreSentence: (sentence: string) => sentence,
   tooManyCalls: 'Signpost is still answering many requests from your tabs or your team. Try again shortly.',
-  tooManyOpen: (limit: string) =>
-    `Your team has ${limit} of these open already, and no more are possible at a time. Try again once one has ended.`,
   notAllowed: (role: string) => `Your role does not allow this. It takes the role “${role}”.`,
   /** `sentence`: what the core says about a field, without its name. */
   invalid: (_field: string, sentence: string) =>

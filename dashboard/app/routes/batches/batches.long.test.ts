@@ -216,11 +216,13 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();
     await choose(page, 'Before Back.csv', 'target_url\nhttps://example.com/back\n');
-    // The page finds the batch before the call that creates it is answered.
+    // The page finds the batch while the call is not answered, if it knows the newest one from before.
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const newest = page.waitForResponse(/ListBatches/);
     await page.route(
       /CreateBatch/,
       async (route) => {
+        await newest;
         const response = await route.fetch();
         await answered;
         await route.fulfill({ response });

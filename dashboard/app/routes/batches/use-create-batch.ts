@@ -56,15 +56,16 @@ export function useCreateBatch() {
   const failureText = useBatchFailureText();
   const keys = useIdempotencyKeys();
   const isMounted = useIsMounted();
-  // The batch, once it is known to exist, so that its page says how it goes on.
-  const found = useRef<string>(undefined);
+  // Whether the batch is known to exist, so that its page says how it goes on.
+  const isFound = useRef(false);
+  // The batch whose page was shown: the person may have come back from there.
+  const shown = useRef<string>(undefined);
   // The page is still shown while the one that the person has chosen is loaded.
   const isLeft = () => !isMounted() || history.location.pathname !== NEW_BATCH;
   const show = (batchId: string) => {
-    // The person may have come back from its page meanwhile.
-    if (found.current === batchId) return;
-    found.current = batchId;
-    if (isLeft()) return;
+    isFound.current = true;
+    if (isLeft() || shown.current === batchId) return;
+    shown.current = batchId;
     // What was entered is a batch now.
     void navigate({ to: '/batches/$batchId', params: { batchId }, ignoreBlocker: true });
   };
@@ -75,7 +76,7 @@ export function useCreateBatch() {
       const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
       const finished = new AbortController();
       const sent = showPending(batches.sending);
-      found.current = undefined;
+      isFound.current = false;
       void findStaged(request, finished.signal).then((id) => {
         if (id === undefined) return;
         sent();
@@ -90,7 +91,7 @@ export function useCreateBatch() {
     },
     onSettled: (_created, error) => keys.ended(error ?? undefined),
     onError(error) {
-      if (!isLeft() || found.current !== undefined) return;
+      if (!isLeft() || isFound.current) return;
       // The form, which would send the same rows with the same key, is gone.
       const text = isResultUnknown(error) ? batches.leftUnknown : batches.leftFailed(failureText(error));
       showToast(text, { kind: 'failed' });
