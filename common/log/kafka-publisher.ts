@@ -83,7 +83,7 @@ async function send(
     } catch (error) {
       const { type, message } = error as { type?: string; message: string };
       if (type === undefined || !TOO_LARGE.includes(type)) throw error;
-      if (!limits || messages.length === 1) throw new RecordsTooLarge(message, { cause: error });
+      if (!limits || messages.length === 1) throw new RecordsTooLarge(message, sent, error);
       // Another call may have found a lower limit meanwhile.
       limits.set(topic, Math.min(bytes / 2, limits.get(topic) ?? REQUEST_BYTES));
     }

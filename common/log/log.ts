@@ -11,7 +11,7 @@ export interface Log {
   /**
    * Appends records; resolves once they are durable. Records of one call and key keep their order. Rejects if the
    * outcome is unknown: the caller then publishes again. With `RecordsTooLarge` one of the records is too large for the
-   * topic, even by itself; those before it were appended.
+   * topic, even by itself; it says how many before it were appended.
    */
   publish(topic: string, records: readonly NewRecord[]): Promise<void>;
   /**
@@ -136,7 +136,15 @@ export class ReadAgain extends Error {
 }
 
 /** A topic does not accept a record because of its size, or records of a fenced publisher because of their sum. */
-export class RecordsTooLarge extends Error {}
+export class RecordsTooLarge extends Error {
+  /** How many records the topic has accepted; it refuses the next one. */
+  readonly accepted: number;
+
+  constructor(message: string, accepted: number, cause?: unknown) {
+    super(message, { cause });
+    this.accepted = accepted;
+  }
+}
 
 /** An existing topic is configured to retain less than needed, which only the operator of the log can fix. */
 export class TopicMismatch extends OperatorError {}

@@ -84,7 +84,7 @@ const clientOf = (of: Log) =>
   );
 
 test('an event that its topic does not take is named', async () => {
-  const full: Log = { ...log, publish: () => Promise.reject(new RecordsTooLarge('too large')) };
+  const full: Log = { ...log, publish: () => Promise.reject(new RecordsTooLarge('too large', 0)) };
   await expect(clientOf(full).republishEvents({ all: true })).rejects.toThrow(
     'An event is too large for signpost.events.v1: raise its max.message.bytes.',
   );

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import type { NewRecord } from '../../../common/log/log.ts';
+import { type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
 import { readFrames } from './frames.ts';
@@ -42,6 +42,8 @@ type Behaviour = 'takes' | 'refuses' | 'part' | 'never answers';
 /** A fake log with scripted failures that checks that every scan it has not acknowledged is on disk. */
 class FakeLog {
   behaviour: () => Behaviour = () => 'takes';
+  /** A scan that its topic refuses as too large. */
+  refused: string | undefined;
   calls = 0;
   /** The scans in the log, in order, and those that it has acknowledged. */
   readonly stored: string[] = [];
@@ -58,6 +60,12 @@ class FakeLog {
     await sleep(2);
     this.#lookForLost();
     if (behaviour === 'never answers') await new Promise(() => {});
+    const accepted = names.indexOf(this.refused ?? '');
+    if (behaviour === 'takes' && accepted !== -1) {
+      this.stored.push(...names.slice(0, accepted));
+      for (const name of names.slice(0, accepted)) this.acknowledged.add(name);
+      throw new RecordsTooLarge('too large', accepted);
+    }
     const takes =
       behaviour === 'takes' ? names : behaviour === 'part' ? names.filter((name) => name.startsWith('qr_b')) : [];
     this.stored.push(...takes);
@@ -173,6 +181,24 @@ test('while the broker is unavailable everything stays on disk, and it receives 
   expect(log.stored).toEqual(log.kept);
   log.expectConsistent();
   expect(shipper.status()).toMatchObject({ shipped: 600, failing: false });
+});
+
+test('scans before one that is too large for the topic are published once, however often it is tried again', async () => {
+  const log = new FakeLog();
+  log.behaviour = () => 'refuses';
+  const spool = openWorker('0');
+  start(log);
+  await answer(spool, '0', 40, log);
+  log.refused = log.kept[30];
+  log.behaviour = () => 'takes';
+  await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(30);
+  const { calls } = log;
+  await expect.poll(() => log.calls, EVENTUALLY).toBeGreaterThan(calls + 1);
+  expect(log.acknowledged.size).toBe(30);
+  log.refused = undefined;
+  await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(40);
+  expect(log.stored).toEqual(log.kept);
+  log.expectConsistent();
 });
 
 test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {

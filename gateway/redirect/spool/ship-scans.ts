@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Logger } from 'pino';
 import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
-import type { Log, NewRecord } from '../../../common/log/log.ts';
+import { type Log, type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { SCANS } from '../../../common/log/topics.ts';
 import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
@@ -120,13 +120,16 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
 
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
     let emptyPolls = 0;
+    /** How many scans of the next batch the log has, because it has refused one of them as too large. */
+    let accepted = 0;
     let watched: WatchedFolder | undefined;
     using _ = { [Symbol.dispose]: () => watched?.[Symbol.dispose]() };
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
         const batch = nextBatch(reader);
         if (batch) {
-          await publish(batch.payloads);
+          await publish(batch.payloads.slice(accepted));
+          accepted = 0;
           batch.forget();
         } else if (signal.aborted) {
           return;
@@ -144,6 +147,7 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
           if (!watched) await pause(POLL_MS, signal);
         }
       } catch (error) {
+        if (error instanceof RecordsTooLarge) accepted += error.accepted;
         if (failures === 0) logger.warn({ err: error }, 'scans can’t be published to the log; they wait on disk');
         failures++;
         await pause(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS), signal);

@@ -64,9 +64,10 @@ async function publish(log: Log, records: readonly DeadLetterRecord[]): Promise<
     await log.publish(SCANS_DEAD_LETTERS.name, records);
   } catch (error) {
     if (!(error instanceof RecordsTooLarge)) throw error;
-    if (records.length === 1) return log.publish(SCANS_DEAD_LETTERS.name, records.map(shortened));
-    // One of them is too large, or several.
-    for (const record of records) await publish(log, [record]);
+    const [refused, ...others] = records.slice(error.accepted);
+    if (!refused) throw error;
+    await log.publish(SCANS_DEAD_LETTERS.name, [shortened(refused)]);
+    if (others.length > 0) await publish(log, others);
   }
 }
 

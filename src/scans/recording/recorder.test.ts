@@ -338,9 +338,9 @@ test.skipIf(brokers === null)(
     const scanned = newScannedCode();
     const megabyte = 'm'.repeat(1_048_576);
     const records = [
+      { ...logRecord('k', null), headers: { kept: 'yes' } },
       { ...logRecord('k'.repeat(200_000), null), headers: { megabyte } },
       scanRecord(scanned, { codeId: 'qr_nonsense', userAgent: megabyte }),
-      { ...logRecord('k', null), headers: { kept: 'yes' } },
       scanRecord(scanned),
     ];
     await pollHandler({ log: kafka, database, logger })(records);
@@ -354,9 +354,9 @@ test.skipIf(brokers === null)(
     await expect.poll(() => deadLetters.length).toBe(3);
     const reason = expect.stringMatching(/^The .*\. Its value and headers are left out/);
     expect(deadLetters).toMatchObject([
+      { key: 'k', value: null, headers: { kept: 'yes', reason: 'The record has no value.' } },
       { key: 'k'.repeat(1_000), value: null, headers: { reason } },
       { key: 'qr_nonsense', value: null, headers: { reason } },
-      { key: 'k', value: null, headers: { kept: 'yes', reason: 'The record has no value.' } },
     ]);
   },
 );
