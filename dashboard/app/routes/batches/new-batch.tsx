@@ -1,4 +1,3 @@
-import { useLocation } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { isLonger } from '../../../../common/codes/is-longer.ts';
 import { Button } from '../../components/button.tsx';
@@ -11,6 +10,7 @@ import { LeaveGuard } from '../../components/leave-guard.tsx';
 import { Notice, Page, Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMayEnter } from '../../data/session.ts';
+import { useIsLeft } from '../../data/use-is-left.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
 import { checkRows, guessMapping, type Mapping } from './check-rows.ts';
@@ -92,7 +92,7 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
   const { batchLimit } = usePlanLimits();
   const creation = useCreateBatch();
   // This page is still shown while the batch’s page is loaded, and again, as it was, after Back from there.
-  const isLeft = useLocation({ select: ({ pathname }) => pathname !== NEW_BATCH });
+  const isLeft = useIsLeft(NEW_BATCH);
   const isSent = creation.isPending || (creation.isSuccess && isLeft);
   /** `creation.isPending` follows a moment after the call, and the button may be pressed again meanwhile. */
   const isRunning = useRef(false);

@@ -1,6 +1,6 @@
 import { useTransport } from '@connectrpc/connect-query';
 import { useMutation } from '@tanstack/react-query';
-import { Link, useLocation, useNavigate, useRouter } from '@tanstack/react-router';
+import { Link, useNavigate, useRouter } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { Button, buttonLink } from '../../components/button.tsx';
@@ -15,6 +15,7 @@ import { fieldErrors } from '../../data/field-errors.ts';
 import { isResultUnknown, useIdempotencyKeys } from '../../data/idempotency-key.ts';
 import { useMayEnter } from '../../data/session.ts';
 import { showToast } from '../../data/toasts.ts';
+import { useIsLeft } from '../../data/use-is-left.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { ContentFields } from './content-fields.tsx';
@@ -52,7 +53,7 @@ function NewCodeForm() {
   const navigate = useNavigate();
   const { history } = useRouter();
   // This page is still shown while the next one is loaded, and again, as it was, after Back from there.
-  const isLeft = useLocation({ select: ({ pathname }) => pathname !== PATH });
+  const isLeft = useIsLeft(PATH);
   /** `creation.isPending` follows a moment after the call, and Enter may be pressed again meanwhile. */
   const isRunning = useRef(false);
   const problems = problemsOf(draft, messages);
