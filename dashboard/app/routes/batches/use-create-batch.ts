@@ -77,6 +77,7 @@ export function useCreateBatch() {
       const finished = new AbortController();
       const sent = showPending(batches.sending);
       isFound.current = false;
+      shown.current = undefined;
       void findStaged(request, finished.signal).then((id) => {
         if (id === undefined) return;
         sent();
