@@ -59,7 +59,7 @@ export const target: typeof en = {
     rules: 'Regeln',
     rulesHelp: 'Die erste Regel, deren Bedingungen alle erfüllt sind, entscheidet.',
     name: 'Name',
-    nameHelp: 'Steht bei den Scans.',
+    nameHelp: 'Steht in Vorschau und Listen.',
     addCondition: 'Bedingung hinzufügen',
     removeCondition: (condition) => `Bedingung entfernen: ${condition}`,
     kinds: {

@@ -57,7 +57,7 @@ export const target = {
     rules: 'Rules',
     rulesHelp: 'The first rule whose conditions all hold decides.',
     name: 'Name',
-    nameHelp: 'Shown in scans.',
+    nameHelp: 'Shown in previews and lists.',
     addCondition: 'Add a condition',
     removeCondition: (condition: string) => `Remove condition: ${condition}`,
     kinds: {
