@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { GATEWAY_FIGURES } from '../../../common/contract/gateway-figures.ts';
 import { type NewRecord, RecordsTooLarge } from '../../../common/log/log.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { recordingLogger } from '../../../test/harness/recording-logger.ts';
@@ -48,6 +49,8 @@ class FakeLog {
   /** The scans in the log, in order, and those that it has acknowledged. */
   readonly stored: string[] = [];
   readonly acknowledged = new Set<string>();
+  /** How many scans were published, as the ledger's header says of their day. */
+  published = 0;
   /** The scans that were answered, in order. */
   readonly kept: string[] = [];
   readonly #wrong: string[] = [];
@@ -60,6 +63,10 @@ class FakeLog {
     await sleep(2);
     this.#lookForLost();
     if (behaviour === 'never answers') await new Promise(() => {});
+    if (behaviour === 'takes') {
+      const [figures] = JSON.parse(records[0]?.headers?.[GATEWAY_FIGURES] ?? '[]');
+      this.published = figures.at(-1);
+    }
     const accepted = names.indexOf(this.refused ?? '');
     if (behaviour === 'takes' && accepted !== -1) {
       this.stored.push(...names.slice(0, accepted));
@@ -187,7 +194,7 @@ test('scans before one that is too large for the topic are published once, howev
   const log = new FakeLog();
   log.behaviour = () => 'refuses';
   const spool = openWorker('0');
-  start(log);
+  const shipper = start(log);
   await answer(spool, '0', 40, log);
   log.refused = log.kept[30];
   log.behaviour = () => 'takes';
@@ -195,10 +202,13 @@ test('scans before one that is too large for the topic are published once, howev
   const { calls } = log;
   await expect.poll(() => log.calls, EVENTUALLY).toBeGreaterThan(calls + 1);
   expect(log.acknowledged.size).toBe(30);
+  expect(shipper.status()).toMatchObject({ shipped: 30, failing: true });
   log.refused = undefined;
   await expect.poll(() => log.acknowledged.size, EVENTUALLY).toBe(40);
   expect(log.stored).toEqual(log.kept);
   log.expectConsistent();
+  await expect.poll(() => shipper.status(), EVENTUALLY).toMatchObject({ shipped: 40, failing: false });
+  expect(log.published).toBe(40);
 });
 
 test('the next shipper repeats what was not acknowledged, and then ships what follows', async () => {

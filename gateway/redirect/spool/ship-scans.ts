@@ -99,6 +99,10 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
       await log.publish(SCANS.name, recordsOf(payloads, shipment.figures));
     } catch (error) {
       shipment.failed();
+      if (error instanceof RecordsTooLarge) {
+        count(payloads.slice(0, error.accepted));
+        shipped += error.accepted;
+      }
       throw error;
     }
     shipped += payloads.length;
