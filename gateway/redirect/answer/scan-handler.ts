@@ -4,7 +4,7 @@ import type { Decision } from '../../../common/targets/evaluate.ts';
 import { Answer } from '../../../proto/gen/signpost/routes/v1/route_pb.ts';
 import { Page } from '../../../proto/gen/signpost/targets/v1/policy_pb.ts';
 import { type Origin, originReader } from '../../http/origin.ts';
-import { newRequestId } from '../../http/request-id.ts';
+import { requestId } from '../../http/request-id.ts';
 import { type FoundRoute, foundRoute } from '../routes/route-record.ts';
 import type { RouteTable } from '../routes/route-table.ts';
 import { TooManyUnknown, type UnknownCodes } from '../routes/unknown-codes.ts';
@@ -73,7 +73,7 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
     const { method, shortCode, headers } = request;
     const start = measure ? performance.now() : 0;
     if (method !== 'GET' && method !== 'HEAD') {
-      reply.methodNotAllowed(requestId(headers), 'GET, HEAD');
+      reply.methodNotAllowed(requestId(request), 'GET, HEAD');
       measure?.('method_not_allowed', performance.now() - start);
       return;
     }
@@ -100,7 +100,7 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
         const tooMany = error instanceof TooManyUnknown;
         const retryAfter = tooMany ? String(error.seconds) : RETRY_AFTER_SECONDS;
         const page = pageFor('unavailable', headers['accept-language']);
-        reply.page(requestId(headers), tooMany ? 429 : STATUS.unavailable, page, { 'retry-after': retryAfter });
+        reply.page(requestId(request), tooMany ? 429 : STATUS.unavailable, page, { 'retry-after': retryAfter });
         measure?.(tooMany ? 'limited' : 'unavailable', performance.now() - start);
       },
     );
@@ -132,7 +132,7 @@ export function createScanHandler(options: ScanHandlerOptions): ScanHandler {
         measure?.(result, performance.now() - start);
       });
     } else {
-      const result = sendAnswer(request, reply, requestId(headers), route, decided);
+      const result = sendAnswer(request, reply, requestId(request), route, decided);
       measure?.(result, performance.now() - start);
     }
   }
@@ -185,10 +185,6 @@ function answerOf({ answer }: FoundRoute, decided: Decision | undefined): Answer
   return decided.target === Page.PAUSED ? Answer.PAUSED : Answer.GONE;
 }
 
-function sendPage({ headers }: ScanRequest, reply: Reply, kind: PageKind): void {
-  reply.page(requestId(headers), STATUS[kind], pageFor(kind, headers['accept-language']));
-}
-
-function requestId(headers: ScanHeaders): string {
-  return usableRequestId(headers['x-request-id']) ?? newRequestId();
+function sendPage(request: ScanRequest, reply: Reply, kind: PageKind): void {
+  reply.page(requestId(request), STATUS[kind], pageFor(kind, request.headers['accept-language']));
 }
