@@ -254,6 +254,38 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.close();
   });
 
+  test('a batch whose page was left is shown by the next try if the answer of the first was lost', async () => {
+    const page = await pages.open('/batches/new');
+    await page.getByRole('button', { name: 'Choose a file' }).waitFor();
+    await choose(page, 'Twice sent.csv', 'target_url\nhttps://example.com/twice\n');
+    const { promise: lost, resolve: lose } = Promise.withResolvers<void>();
+    const newest = page.waitForResponse(/ListBatches/);
+    await page.route(
+      /CreateBatch/,
+      async (route) => {
+        await newest;
+        await route.fetch();
+        await lost;
+        await route.abort('connectionreset');
+      },
+      { times: 1 },
+    );
+    const load = await holdCalls(page, /\/batch-[^/]*\.js$/);
+    const create = page.getByRole('button', { name: 'Create 1 code', exact: true });
+    await create.press('Enter');
+    await page.waitForURL(/\/batches\/batch_/);
+    await page.evaluate(() => history.back());
+    await page.waitForURL('**/batches/new');
+    lose();
+    await page.getByText('Try again without changing anything: no code will be created twice.').waitFor();
+    await create.press('Enter');
+    await page.waitForURL(/\/batches\/batch_/);
+    load();
+    await page.getByRole('heading', { level: 1, name: 'Twice sent' }).waitFor();
+    expect(await batchesNamed('Twice sent')).toHaveLength(1);
+    await page.close();
+  });
+
   test('leaving asks also while no column has the target URLs', async () => {
     const page = await pages.open('/batches/new');
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();

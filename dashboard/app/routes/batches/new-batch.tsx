@@ -11,6 +11,7 @@ import { Notice, Page, Section } from '../../components/page.tsx';
 import { useFormat } from '../../data/format.ts';
 import { useMayEnter } from '../../data/session.ts';
 import { useIsLeft } from '../../data/use-is-left.ts';
+import { useOneAtATime } from '../../data/use-one-at-a-time.ts';
 import { useMessages } from '../../messages/index.ts';
 import styles from './batches.module.css';
 import { checkRows, guessMapping, type Mapping } from './check-rows.ts';
@@ -94,16 +95,10 @@ function CreateStep({ file, mapping, options, onChange: change, onSent }: Create
   // This page is still shown while the batch’s page is loaded, and again, as it was, after Back from there.
   const isLeft = useIsLeft(NEW_BATCH);
   const isSent = creation.isPending || (creation.isSuccess && isLeft);
-  /** `creation.isPending` follows a moment after the call, and the button may be pressed again meanwhile. */
-  const isRunning = useRef(false);
+  const oneAtATime = useOneAtATime();
   const send = () => {
-    if (isRunning.current) return;
-    isRunning.current = true;
-    const settled = () => {
-      isRunning.current = false;
-    };
     const batch = { rows: good, options, version: JSON.stringify([file.version, mapping]) };
-    creation.mutateAsync(batch).then(settled, settled);
+    oneAtATime(() => creation.mutateAsync(batch));
   };
   useEffect(() => {
     onSent(isSent);

@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { foldedName } from '../../../../common/codes/folded-name.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -11,6 +11,7 @@ import { reasonOf } from '../../data/error-reason.ts';
 import { useErrorText } from '../../data/error-text.ts';
 import { showToast } from '../../data/toasts.ts';
 import { useIsMounted } from '../../data/use-is-mounted.ts';
+import { useOneAtATime } from '../../data/use-one-at-a-time.ts';
 import { useUndo } from '../../data/use-undo.ts';
 import { useMessages } from '../../messages/index.ts';
 import { type Label, type LabelKind, rename, undoRename } from './label-calls.ts';
@@ -36,23 +37,18 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
     mutationFn: (wanted: string) => rename(kind, label.id, wanted),
     onSettled: refreshCodes,
   });
-  /** `renaming.isPending` follows a moment after the call, and Enter may be pressed again meanwhile. */
-  const isRunning = useRef(false);
+  const oneAtATime = useOneAtATime();
   const wanted = name.trim();
   const other = labels.find(({ id, name }) => id !== label.id && foldedName(name) === foldedName(wanted));
   const problem = wanted === '' ? 'missing' : folderProblem(wanted);
   const isReservedForFolders = problem === 'reserved' && kind === 'tag';
   const submit = async () => {
-    if (isRunning.current) return;
     if (wanted !== label.name) {
-      isRunning.current = true;
       try {
         await renaming.mutateAsync(wanted);
       } catch {
         // Shown in the dialog, which keeps what was typed.
         return;
-      } finally {
-        isRunning.current = false;
       }
       const takeBack = async () => {
         try {
@@ -72,7 +68,7 @@ export function RenameDialog({ kind, label, labels, onClose, onMerge }: RenameDi
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          if (!other && (!problem || isReservedForFolders)) void submit();
+          if (!other && (!problem || isReservedForFolders)) oneAtATime(submit);
         }}
       >
         <Field

@@ -17,6 +17,7 @@ import { useMayEnter } from '../../data/session.ts';
 import { showToast } from '../../data/toasts.ts';
 import { useIsLeft } from '../../data/use-is-left.ts';
 import { useLatest } from '../../data/use-latest.ts';
+import { useOneAtATime } from '../../data/use-one-at-a-time.ts';
 import { useMessages } from '../../messages/index.ts';
 import { ContentFields } from './content-fields.tsx';
 import { type Created, createCode } from './create-code.ts';
@@ -54,8 +55,7 @@ function NewCodeForm() {
   const { history } = useRouter();
   // This page is still shown while the next one is loaded, and again, as it was, after Back from there.
   const isLeft = useIsLeft(PATH);
-  /** `creation.isPending` follows a moment after the call, and Enter may be pressed again meanwhile. */
-  const isRunning = useRef(false);
+  const oneAtATime = useOneAtATime();
   const problems = problemsOf(draft, messages);
   const errors = wasSent ? { ...Object.fromEntries(fieldErrors(creation.error, common.invalid)), ...problems } : {};
   const change = (changes: Partial<Draft>) => {
@@ -63,30 +63,23 @@ function NewCodeForm() {
     if (creation.isError && !isResultUnknown(creation.error)) creation.reset();
     setDraft({ ...draft, ...changes });
   };
-  const submit = () => {
-    if (isRunning.current || history.location.pathname !== PATH) return;
+  const submit = async () => {
+    if (history.location.pathname !== PATH) return;
     setSent(true);
     setCreated(undefined);
     if (Object.values(problems).some((problem) => problem !== undefined)) return focusFirstInvalid(form.current);
-    isRunning.current = true;
-    const settled = () => {
-      isRunning.current = false;
-    };
-    creation
-      .mutateAsync(draft, {
-        // Not called once the person has left the page, and may be entering something elsewhere.
-        onSuccess: ({ code }) => {
-          if (!code || history.location.pathname !== PATH) return;
-          if (JSON.stringify(latest.current) !== JSON.stringify(draft)) {
-            creation.reset();
-            setSent(false);
-            return setCreated(code);
-          }
-          // What was entered is a code now.
-          void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
-        },
-      })
-      .then(settled, settled);
+    await creation.mutateAsync(draft, { onSuccess: show });
+  };
+  // Not called once the person has left the page, and may be entering something elsewhere.
+  const show = ({ code }: Created) => {
+    if (!code || history.location.pathname !== PATH) return;
+    if (JSON.stringify(latest.current) !== JSON.stringify(draft)) {
+      creation.reset();
+      setSent(false);
+      return setCreated(code);
+    }
+    // What was entered is a code now.
+    void navigate({ to: '/codes/$codeId', params: { codeId: code.id }, ignoreBlocker: true });
   };
   const fields = { draft, onChange: change, errors };
   const isChanged = JSON.stringify({ ...draft, kind: EMPTY_DRAFT.kind }) !== JSON.stringify(EMPTY_DRAFT);
@@ -99,7 +92,7 @@ function NewCodeForm() {
         className={styles.layout}
         onSubmit={(event) => {
           event.preventDefault();
-          submit();
+          oneAtATime(submit);
         }}
       >
         <div className={styles.fields}>
