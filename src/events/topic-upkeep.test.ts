@@ -48,6 +48,7 @@ test('routes are republished again if their topic is lost again meanwhile', asyn
     [2, 0],
   ]) {
     const upkeep = start();
+    await upkeep.ensure();
     await expect.poll(async () => [published, await requests()]).toEqual([times, left]);
     await upkeep.stop();
     expect([published, await requests()]).toEqual([times, left]);
@@ -68,14 +69,16 @@ test('republishing that a stop interrupts is repeated by the next process, and i
     await once(stopping, 'abort');
     throw stopping.reason;
   });
-  await begun.promise;
   // The relay, which waits for the topics, does not wait for all routes.
+  await stopped.ensure();
+  await begun.promise;
   await stopped.ensure();
   await stopped.stop();
   expect(lines).toEqual([]);
   let published = 0;
   const next = start(async () => ++published);
   onTestFinished(() => next.stop());
+  await next.ensure();
   await expect.poll(() => published).toBe(1);
 });
 

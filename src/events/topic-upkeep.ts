@@ -57,6 +57,8 @@ export function startTopicUpkeep({
 }): TopicUpkeep {
   const stopping = new AbortController();
   const { signal } = stopping;
+  /** Resolved once the topics exist, for the first time. */
+  const created = Promise.withResolvers<true>();
   let problem = '';
   let missed = '';
   const reportMismatch = throttledFailures((fields) => logger.error(fields, 'a topic keeps less than is needed'));
@@ -69,6 +71,7 @@ export function startTopicUpkeep({
       missed = missing.join();
     });
     missed = '';
+    created.resolve(true);
   }
 
   async function republish(): Promise<void> {
@@ -89,10 +92,13 @@ export function startTopicUpkeep({
   }
 
   const running = (async () => {
-    for (let isFirst = true; !signal.aborted; isFirst = false) {
+    // At start the caller creates them, and the routes of a new topic are republished at once: a moment later, there
+    // may be codes whose routes are on it already.
+    let isEnsured = await Promise.race([created.promise, pause(INTERVAL_MS, signal).then(() => false)]);
+    while (!signal.aborted) {
       try {
-        // The first time, the caller does.
-        if (!isFirst) await ensure();
+        if (!isEnsured) await ensure();
+        isEnsured = false;
         await republish();
         problem = '';
       } catch (error) {
