@@ -38,6 +38,8 @@ test.each([
   ['', 'unexpected end at line 1, column 1'],
   ['None', "unexpected token 'N' at line 1, column 1"],
   ['{"a": x}', "unexpected token 'x' at line 1, column 7"],
+  // The same characters in a string before it.
+  ['["1,2,3,4,5,x,6,7,8,9,0", 1,2,3,4,5,x,6,7,8,9,0]', "unexpected token 'x' at line 1, column 37"],
   ['[1, x, "a long enough text"]', "unexpected token 'x' at line 1, column 5"],
   ['[1, 2, 3, 4, 5, x]', "unexpected token 'x' at line 1, column 17"],
   ['["a long enough text", x]', "unexpected token 'x' at line 1, column 24"],
