@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { METADATA } from '../common/contract/metadata.ts';
 import { OperatorError } from '../common/runtime/operator-error.ts';
-import { readConfiguredCa, readConfiguredFile } from '../common/runtime/read-configured-file.ts';
+import { configured, readConfiguredCa, readConfiguredFile } from '../common/runtime/read-configured-file.ts';
 import { optionalText, port, readVariables, textMatching, type Values } from '../common/runtime/variables.ts';
 import type { CoreClients } from './clients.ts';
 
@@ -31,7 +31,9 @@ export async function connectCore(env: NodeJS.ProcessEnv, account?: string): Pro
   if (values.CORE_CERT && !(values.CORE_KEY && values.CORE_CA))
     throw new OperatorError('CORE_CERT requires CORE_KEY and CORE_CA.');
   if (values.CORE_KEY && !values.CORE_CERT) throw new OperatorError('CORE_KEY requires CORE_CERT.');
-  const token = values.SERVICE_TOKEN?.split(',')[0] || (values.CORE_CERT ? undefined : await storedToken(env.DATA_DIR));
+  const token =
+    values.SERVICE_TOKEN?.split(',')[0] ||
+    (values.CORE_CERT ? undefined : await storedToken(configured(env, 'DATA_DIR')));
   // Node quotes an invalid header in its error: `SERVICE_TOKEN_FILE` may name a file of other secrets.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
     throw new OperatorError(

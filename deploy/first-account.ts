@@ -11,10 +11,7 @@ import { Plan } from '../proto/gen/signpost/accounts/v1/accounts_pb.ts';
  * a container that prints a secret, and it does so on standard output.
  */
 try {
-  const { PUBLIC_URL: url = 'http://localhost:8080' } = readVariables(
-    { PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL },
-    process.env,
-  );
+  const { PUBLIC_URL: url } = readVariables({ PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL }, process.env);
   const { accounts } = await connectCore(process.env);
   const { total } = await accounts.listAccounts({ limit: 1 });
   if (total > 0n) {

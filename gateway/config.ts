@@ -3,11 +3,12 @@ import { databaseUrl } from '../common/postgres/database-url.ts';
 import {
   addresses,
   brokers,
+  GATEWAY_PORT,
   integer,
   logLevel,
   networks,
-  optionalOrigin,
   optionalText,
+  platformUrl,
   port,
   textOr,
   type Values,
@@ -16,10 +17,10 @@ import { TELEMETRY_VARIABLES } from '../common/telemetry/variables.ts';
 
 /** Every variable of the gateway. */
 export const GATEWAY_VARIABLES = {
-  PORT: { type: port(8080), about: 'REST API, scans, health.' },
+  PORT: { type: port(GATEWAY_PORT), about: 'REST API, scans, health.' },
   LISTEN_HOST: { type: textOr('an address', '127.0.0.1'), about: 'The address that the port listens on.' },
   PUBLIC_URL: {
-    type: optionalOrigin('http://localhost:$PORT'),
+    type: platformUrl,
     about: 'The platform’s own address: the start of scan URLs, and the base URL in the API reference.',
   },
   DATA_DIR: { type: textOr('a folder', '.signpost/gateway'), about: 'Keeps the route table and the spool of scans.' },

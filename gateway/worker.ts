@@ -91,14 +91,13 @@ async function main(number: number, spoolName: string, sockets: number): Promise
     ca: config.CORE_CA === undefined ? undefined : readConfiguredCa('CORE_CA', config.CORE_CA),
   });
   running.defer(() => core.close());
-  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const originOf = originReader(config.TRUST_PROXY);
   const attempts = limitAuthenticationFailures(
     limitAttempts(config.FAILED_AUTHENTICATIONS_PER_MINUTE),
     ({ socket, headers }) => originOf(socket.remoteAddress ?? '', headers).address,
     countRefusal,
   );
-  const api = await createApi({ core, logger, attempts, publicUrl, onRoute: table.apply });
+  const api = await createApi({ core, logger, attempts, publicUrl: config.PUBLIC_URL, onRoute: table.apply });
   running.defer(() => api.close());
   // After everything that blocks the event loop, which would make the first read time out.
   const salts = openSalts(config.DATABASE_URL, logger);

@@ -4,6 +4,7 @@ import { OperatorError } from '../common/runtime/operator-error.ts';
 import {
   flag,
   INVALID,
+  optionalOrigin,
   optionalText,
   readVariables,
   restricted,
@@ -62,7 +63,7 @@ const VARIABLES = {
   DASHBOARD_URL: DASHBOARD_VARIABLES.DASHBOARD_URL,
   METRICS_PORT: { type: firstMetricsPort(TELEMETRY_VARIABLES.METRICS_PORT.type) },
   LISTEN_HOST: GATEWAY_VARIABLES.LISTEN_HOST,
-  PUBLIC_URL: GATEWAY_VARIABLES.PUBLIC_URL,
+  PUBLIC_URL: { type: optionalOrigin('http://$host:$PORT') },
   DATABASE_URL: { type: optionalText('a Postgres address') },
   SAMPLE: { type: flag(true) },
 };
@@ -73,7 +74,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   expectOtherPorts(values);
   const host = hostOf(values.LISTEN_HOST);
   const defaultDashboardUrl = `http://${host}:${values.DASHBOARD_PORT}`;
-  const isAccepted = DASHBOARD_VARIABLES.DASHBOARD_URL.type.read(defaultDashboardUrl) !== INVALID;
+  const isAccepted = DASHBOARD_VARIABLES.DASHBOARD_URL.type.read(defaultDashboardUrl, env) !== INVALID;
   return {
     dataDir: resolve(values.DATA_DIR),
     port: values.PORT,

@@ -11,7 +11,8 @@ import {
   oneOf,
   optionalSecret,
   optionalText,
-  origin,
+  origins,
+  platformUrl,
   port,
   restricted,
   secret,
@@ -66,7 +67,10 @@ export const CORE_VARIABLES = {
     about: 'Kafka, the log of scans, events and routes. Unset: a log in Postgres, for a single machine.',
   },
   ...KAFKA_VARIABLES,
-  PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'Start of scan URLs on the platform’s own host.' },
+  PUBLIC_URL: {
+    type: platformUrl,
+    about: 'Start of scan URLs on the platform’s own host; `PORT` is that of a gateway on this machine.',
+  },
   SERVICE_TOKEN: {
     type: restricted(
       TOKENS,
@@ -86,7 +90,7 @@ export const CORE_VARIABLES = {
     about: 'Who may use gRPC reflection without a token. It shows the definitions of all methods, and no data.',
   },
   CORS_ORIGINS: {
-    type: list('an origin (`https://app.example`)', /^https?:\/\/[a-z0-9.\-[\]:]+$/, []),
+    type: origins,
     about: 'Origins whose pages may call Connect and gRPC-Web on `CORE_PORT` from browsers, without cookies.',
   },
   TLS_CERT: {

@@ -9,7 +9,9 @@ import {
   integer,
   list,
   oneOf,
-  origin,
+  optionalOrigin,
+  origins,
+  platformUrl,
   port,
   readVariables,
   secret,
@@ -78,10 +80,12 @@ test('a variable may be read from a file', () => {
 });
 
 test('an address may have a host and a port, and nothing else', () => {
-  const variables = { URL: { type: origin('http://localhost:8080'), about: 'Where.' } };
+  const variables = { URL: { type: optionalOrigin(''), about: 'Where.' } };
   for (const [given, read] of [
     ['https://sign.example', 'https://sign.example'],
     ['http://[::1]:8080/', 'http://[::1]:8080'],
+    ['https://Sign.Example:443', 'https://sign.example'],
+    ['https://bücher.example', 'https://xn--bcher-kva.example'],
   ]) {
     expect(readVariables(variables, { URL: given })).toEqual({ URL: read });
   }
@@ -89,6 +93,22 @@ test('an address may have a host and a port, and nothing else', () => {
     expect(() => readVariables(variables, { URL: `https://sign.example${rest}` })).toThrow(OperatorError);
   }
   expect(() => readVariables(variables, { URL: 'https://u:p@sign.example' })).toThrow(OperatorError);
+});
+
+test('the platform’s own address is by default on the port of a gateway on this machine', () => {
+  const variables = { PUBLIC_URL: { type: platformUrl, about: 'Where.' } };
+  expect(readVariables(variables, {}).PUBLIC_URL).toBe('http://localhost:8080');
+  expect(readVariables(variables, { PORT: '9000' }).PUBLIC_URL).toBe('http://localhost:9000');
+  const env = { PORT: '9000', PUBLIC_URL: 'https://sign.example' };
+  expect(readVariables(variables, env).PUBLIC_URL).toBe('https://sign.example');
+});
+
+test('origins are accepted only as browsers send them, which are the ones that can match', () => {
+  const variables = { ORIGINS: { type: origins, about: 'Whose.' } };
+  const given = 'https://app.example, http://localhost:3000';
+  expect(readVariables(variables, { ORIGINS: given }).ORIGINS).toEqual(given.split(', '));
+  for (const origin of ['https://app.example/', 'https://app.example:443', 'https://App.example', 'https://::', '*'])
+    expect(() => readVariables(variables, { ORIGINS: origin })).toThrow(OperatorError);
 });
 
 test('a secret that is too short is rejected', () => {

@@ -16,8 +16,8 @@ export const INVALID = Symbol('invalid');
  * start.
  */
 export interface VariableType<Value> {
-  /** Reads a variable's text, `undefined` if it is not set. */
-  read(text: string | undefined): Value | typeof INVALID;
+  /** Reads a variable's text, `undefined` if it is not set. `env`: has the variables that its default depends on. */
+  read(text: string | undefined, env: NodeJS.ProcessEnv): Value | typeof INVALID;
   /** A description for people: `a port`, `one of debug, info`. */
   readonly name: string;
   /** The default as shown in the documentation; empty if there is none. */
@@ -39,7 +39,7 @@ export function readVariables<Definition extends Variables>(
   const read = Object.entries(definition).map(([name, { type }]) => ({
     name,
     type,
-    value: type.read(configured(env, name)),
+    value: type.read(configured(env, name), env),
   }));
   const wrong = read.filter(({ value }) => value === INVALID);
   if (wrong.length > 0) {
@@ -85,8 +85,8 @@ export function restricted<Value>(
   accepts: (value: Value) => boolean,
   name = type.name,
 ): VariableType<Value> {
-  const read: VariableType<Value>['read'] = (text) => {
-    const value = type.read(text);
+  const read: VariableType<Value>['read'] = (text, env) => {
+    const value = type.read(text, env);
     return value === INVALID || accepts(value) ? value : INVALID;
   };
   return { ...type, name, read };
@@ -105,6 +105,9 @@ export function integer<Fallback extends number | undefined>(
   };
   return variableType<number | Fallback>(`a whole number from ${min} to ${max}`, read, fallback, defaultText);
 }
+
+/** The default of `PORT`. */
+export const GATEWAY_PORT = 8080;
 
 /** A TCP port; 0 lets the system choose. */
 export function port(fallback: number): VariableType<number> {
@@ -141,21 +144,32 @@ function matching(pattern: RegExp): (text: string) => string | typeof INVALID {
   return (value) => (pattern.test(value) ? value : INVALID);
 }
 
-/** An http or https address of host and port: without login, path, query and fragment. */
-export function origin(fallback: string): VariableType<string> {
-  return variableType(ORIGIN_NAME, readOrigin, fallback, fallback);
-}
+const ORIGIN_NAME = 'an http or https address of host and port only';
 
-/** The same, with a default that is determined elsewhere; `defaultText` documents it. */
+/** The platform's own address: by default this machine, with the port of a gateway. */
+export const platformUrl: VariableType<string> = {
+  name: ORIGIN_NAME,
+  defaultText: 'http://localhost:$PORT',
+  read: (text, env) => readOrigin(text ?? `http://localhost:${configured(env, 'PORT') ?? GATEWAY_PORT}`),
+};
+
+/**
+ * An http or https address of host and port: without login, path, query and fragment. Read as browsers write it, in
+ * lower case and without the scheme's own port. The default is determined elsewhere; `defaultText` documents it.
+ */
 export function optionalOrigin(defaultText: string): VariableType<string | undefined> {
   return variableType(ORIGIN_NAME, readOrigin, undefined, defaultText);
 }
 
-const ORIGIN_NAME = 'an http or https address of host and port only';
-
 function readOrigin(value: string): string | typeof INVALID {
-  return URL.canParse(value) && /^https?:\/\/[^/\\?#@\s]+\/?$/.test(value) ? value.replace(/\/$/, '') : INVALID;
+  return URL.canParse(value) && /^https?:\/\/[^/\\?#@\s]+\/?$/.test(value) ? new URL(value).origin : INVALID;
 }
+
+/** Comma-separated origins, each as in an `Origin` header. */
+export const origins: VariableType<readonly string[]> = restricted(
+  list('an origin as browsers send it (`https://app.example`)', /^https?:/, []),
+  (all) => all.every((origin) => readOrigin(origin) === origin),
+);
 
 /** Comma-separated values, each of which must match `pattern`. `name`: a description of one. */
 export function list(name: string, pattern: RegExp, fallback: readonly string[]): VariableType<readonly string[]> {

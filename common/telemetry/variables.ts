@@ -1,4 +1,4 @@
-import { optionalOneOf, optionalPort, optionalText, type Values } from '../runtime/variables.ts';
+import { integer, optionalOneOf, optionalPort, optionalText, type Values } from '../runtime/variables.ts';
 
 /**
  * The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`.
@@ -33,13 +33,23 @@ export const TELEMETRY_VARIABLES = {
     about: 'Further attributes of the process, such as `deployment.environment.name=production`.',
   },
   OTEL_TRACES_SAMPLER: {
-    type: optionalText('a sampler of OpenTelemetry'),
+    type: optionalOneOf([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ]),
     about: 'Which traces are kept, such as `parentbased_traceidratio`. Unset: all whose caller does not say otherwise.',
   },
-  OTEL_TRACES_SAMPLER_ARG: { type: optionalText('a number'), about: 'The ratio of that sampler, 0 to 1.' },
+  OTEL_TRACES_SAMPLER_ARG: {
+    type: optionalText('a number from 0 to 1', /^(0(\.\d+)?|1(\.0+)?)$/),
+    about: 'The ratio of that sampler.',
+  },
   OTEL_METRIC_EXPORT_INTERVAL: {
-    type: optionalText('ms'),
-    about: 'How often metrics are sent to the collector. Unset: every 60 seconds.',
+    type: integer(1, 86_400_000, undefined, ''),
+    about: 'How often metrics are sent to the collector, in ms. Unset: every 60 seconds.',
   },
   OTEL_SDK_DISABLED: {
     type: optionalOneOf(['true', 'false']),

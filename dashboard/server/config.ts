@@ -4,7 +4,7 @@ import {
   networks,
   optionalOrigin,
   optionalText,
-  origin,
+  platformUrl,
   port,
   restricted,
   secret,
@@ -42,7 +42,7 @@ export const DASHBOARD_VARIABLES = {
     type: networks,
     about: 'Proxies whose `X-Forwarded-For` header is trusted: attempts to sign in take turns by the client’s address.',
   },
-  PUBLIC_URL: { type: origin('http://localhost:8080'), about: 'The platform’s own address, as for the core.' },
+  PUBLIC_URL: { type: platformUrl, about: 'The platform’s own address, as for the core.' },
   OIDC_ISSUER: {
     type: issuer,
     about: 'The issuer of the OpenID provider that members sign in with. Unset: they sign in with links only.',
