@@ -1,6 +1,8 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { raw } from '@mikro-orm/core';
 import type { PoolClient } from 'pg';
+import { isLonger } from '../../common/codes/is-longer.ts';
+import { MAX_URL_CHARACTERS } from '../../common/codes/web-address.ts';
 import { designJson } from '../../common/contract/code-json.ts';
 import { failure } from '../../common/contract/errors.ts';
 import { newUuid } from '../../common/contract/ids.ts';
@@ -14,7 +16,7 @@ import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
-import { expectStorable, storable } from '../db/storable.ts';
+import { excerpt, expectStorable, MAX_REASON } from '../db/storable.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
@@ -105,19 +107,24 @@ function recordOf(
   index: number,
   { input, folder, tags, codeId, problem }: ValidatedRow,
 ): BatchRowRecord {
+  const isValid = codeId !== null;
+  const kept = (text: string | undefined) => (isValid ? (text ?? null) : excerpt(text));
+  const sent = input.targetUrl ?? null;
+  // A valid one may have any number of spaces around it.
+  const targetUrl = sent !== null && isLonger(sent, MAX_URL_CHARACTERS) ? sent.trim() : sent;
   return {
     batch_id,
     index,
-    target_url: storable(input.targetUrl),
-    name: storable(input.name),
-    campaign_type: storable(input.campaignType),
+    target_url: isValid ? targetUrl : excerpt(targetUrl, MAX_URL_CHARACTERS),
+    name: kept(input.name),
+    campaign_type: kept(input.campaignType),
     folder,
     tags: [...tags],
-    external_ref: storable(input.externalRef),
+    external_ref: kept(input.externalRef),
     code_id: codeId,
     outcome: problem === null ? null : 'failed',
     // It may quote what was sent.
-    reason: storable(problem),
+    reason: excerpt(problem, MAX_REASON),
     warnings: null,
   };
 }

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { isLonger } from '../../common/codes/is-longer.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { MAX_TAG_REFERENCES } from '../../common/contract/limits.ts';
+import { MAX_LABEL_CHARACTERS } from '../../common/contract/limits.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import { slices } from '../../common/runtime/slices.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -11,7 +11,7 @@ import { violationSentence } from '../calls/validator.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTags } from '../codes/fields/tags.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
-import { nulProblem } from '../db/storable.ts';
+import { cutOff, nulProblem } from '../db/storable.ts';
 
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
@@ -25,9 +25,9 @@ const SLICE = { items: 200, size: 5_000 };
 /** A row as it is stored: its input and the result of the validation. */
 export interface ValidatedRow {
   readonly input: BatchRowInput;
-  /** As it was sent, but with NUL replaced, like `tags`. */
+  /** As it was sent, but trimmed, cut off if it is too long, and without control characters of JSON, like `tags`. */
   readonly folder: string | null;
-  /** Without repeated ones (`readTags`); of a row with too many, the first `MAX_TAG_REFERENCES` that were sent. */
+  /** Without repeated ones (`readTags`); of a row with too many, the first. */
   readonly tags: readonly string[];
   /** UUID of the code to create; null if the row fails. */
   readonly codeId: string | null;
@@ -57,11 +57,11 @@ export async function validateRows(
         input.fault ??
         fieldProblem(input) ??
         (target && 'problem' in target ? target.problem : undefined) ??
-        ('problem' in read ? read.problem : undefined);
+        read.problem;
       validated.push({
         input,
         folder: input.folder === undefined ? null : stillInvalid(input.folder),
-        tags: ('tags' in read ? read.tags : input.tags.slice(0, MAX_TAG_REFERENCES)).map(stillInvalid),
+        tags: read.tags.map(stillInvalid),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -72,10 +72,11 @@ export async function validateRows(
 }
 
 /**
- * Replaces NUL, which Postgres can't store, by another control character, which a label's name may not contain either.
+ * A reference to a label as it is stored: if it is invalid, it remains so. One control character takes the place of
+ * all, as Postgres can't store NUL, and JSON needs six bytes for others; a name may contain none of them.
  */
 function stillInvalid(reference: string): string {
-  return reference.replaceAll('\0', '\u0001');
+  return cutOff(reference.trim(), MAX_LABEL_CHARACTERS).replace(/\p{Cc}/gu, '\u0080');
 }
 
 /** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { BatchJson } from '../../common/contract/batch-json.ts';
-import { MAX_ROWS_BYTES } from '../../common/contract/limits.ts';
 import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { type Account, contract, type Failure, type One, type Page } from './client.ts';
@@ -177,7 +176,7 @@ describe('POST /api/v1/batches', () => {
   test('an invalid folder or tag costs only the label, with a warning on the row', async () => {
     const account = await api.account();
     const { body: other } = await post(account, { rows: rowsOf(4) });
-    const rows = ['none', '', 'nul\0', 'x'.repeat(101)].flatMap((wrong) =>
+    const rows = ['none', '', 'nul\0', 'x'.repeat(101), `${'x'.repeat(1_000)} `].flatMap((wrong) =>
       rowsOf(1, { folder: wrong, tags: [wrong === 'none' ? '' : wrong, 'ok'] }),
     );
     const { body } = await post(account, { rows });
@@ -217,7 +216,7 @@ describe('POST /api/v1/batches', () => {
     ]);
     expect((await codes(account)).data.map(({ tags }) => tags)).toEqual([['ok']]);
     const stored = await internal(api.signpost, BatchesService, account.id).getBatch({ id: body.data.id });
-    expect(stored.rows.map(({ tags }) => tags.length)).toEqual([5_000, 5_000, 22]);
+    expect(stored.rows.map(({ tags }) => tags.length)).toEqual([21, 21, 22]);
   });
 
   test('folders and tags by name are created once, by id they are found, in any spelling', async () => {
@@ -237,13 +236,16 @@ describe('POST /api/v1/batches', () => {
     expect(data.map(({ tags }) => tags)).toEqual([['x'], ['x'], ['menu'], ['menu'], ['menu']]);
   });
 
-  test('duplicate destinations are fine, and so is a `target_url` with spaces around it, kept as sent', async () => {
+  test('duplicate destinations are fine, and so is a `target_url` with spaces around it, kept as sent unless it is long', async () => {
     const account = await api.account();
     const target_url = '  https://example.com/same ';
-    const { body } = await post(account, { rows: [{ target_url }, { target_url }] });
-    expect(body.data.counts.created).toBe(2);
-    expect((await read(account, body.data.id)).data.rows[0]?.target_url).toBe(target_url);
-    expect((await codes(account)).data[0]?.target_url).toBe(target_url.trim());
+    const spaced = { target_url: `${' '.repeat(100_000)}${target_url}` };
+    const { body } = await post(account, { rows: [{ target_url }, { target_url }, spaced] });
+    expect(body.data.counts.created).toBe(3);
+    const { rows } = (await read(account, body.data.id)).data;
+    expect(rows.map((row) => row.target_url)).toEqual([target_url, target_url, target_url.trim()]);
+    const { data } = await codes(account);
+    expect(data.map((code) => code.target_url)).toEqual(Array(3).fill(target_url.trim()));
   });
 
   test('400: no rows, rows that are not an array, a field of the wrong type, malformed JSON, an unknown domain', async () => {
@@ -421,12 +423,31 @@ describe('GET /api/v1/batches/{id}', () => {
     const account = await api.account();
     const batches = internal(api.signpost, BatchesService, account.id);
     // A NUL is shown as a character of three bytes.
-    const length = MAX_ROWS_BYTES / 2;
-    const { batch } = await batches.createBatch({ rows: [{ name: '\0'.repeat(length) }] });
+    const targetUrl = '\0'.repeat(2_048);
+    const { batch } = await batches.createBatch({ rows: Array(1_000).fill({ targetUrl }) });
+    const { data } = await read(account, batch?.id ?? '', '?limit=1000');
+    const failed = [targetUrl.length, 'target_url: must not contain the NUL character.'];
+    expect(data.rows.map(({ target_url, reason }) => [target_url?.length, reason])).toEqual(Array(1_000).fill(failed));
+  });
+
+  test('of a row that fails only as much is kept as says what was sent', async () => {
+    const account = await api.account();
+    const batches = internal(api.signpost, BatchesService, account.id);
+    const long = '\u0001😀'.repeat(200_000);
+    const tags = Array.from({ length: 6_000 }, (_, n) => `${n}`.padEnd(200, '\u0001'));
+    const row = { name: long, campaignType: long, folder: long, externalRef: long, fault: long, tags };
+    const { batch } = await batches.createBatch({ rows: [{ ...row, targetUrl: ` ${'x'.repeat(10_000)} ` }] });
     const { data } = await read(account, batch?.id ?? '');
-    expect(data.rows.map(({ name, reason }) => [name?.length, reason])).toEqual([
-      [length, 'name: must not contain the NUL character.'],
-    ]);
+    const [failed] = data.rows;
+    expect(failed?.target_url).toBe(`${'x'.repeat(2_048)}…`);
+    expect(failed?.reason).toBe(`${'\u2401😀'.repeat(500)}…`);
+    const { rows } = await batches.getBatch({ id: batch?.id ?? '' });
+    for (const text of [failed?.name, failed?.external_ref, rows[0]?.campaignType])
+      expect(text).toBe(`${'\u2401😀'.repeat(128)}…`);
+    expect(rows[0]?.folder).toBe(`${'\u0080😀'.repeat(50)}…`);
+    expect(rows[0]?.tags).toHaveLength(21);
+    expect(rows[0]?.tags[20]).toBe(`20${'\u0080'.repeat(98)}…`);
+    expect(JSON.stringify(data).length).toBeLessThan(10_000);
   });
 
   test('a deleted code stays on its row', async () => {

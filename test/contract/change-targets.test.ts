@@ -161,7 +161,7 @@ describe('rows', () => {
       byId(foreign.id),
       byId(present(page).id),
       { code: { case: 'shortCode', value: foreign.short_code }, targetUrl: NEW },
-      { code: { case: 'shortCode', value: '\0' }, targetUrl: NEW },
+      { code: { case: 'shortCode', value: '\0'.repeat(1_000) }, targetUrl: NEW },
       { code: { case: 'externalRef', value: 'unheard of' }, targetUrl: NEW },
       byId(one.id),
       byId(one.id, `${NEW}/2`),
@@ -186,6 +186,7 @@ describe('rows', () => {
       '',
       'An earlier row already changes this code.',
     ]);
+    expect(rows[13]?.code).toEqual({ case: 'shortCode', value: `${'\u2400'.repeat(256)}…` });
     expect(rows[15]).toMatchObject({ status: CHANGED, version: 2 });
     expect((await targets().getTarget({ id: one.id })).target).toMatchObject({ version: 2, targetUrl: NEW });
     expect(await updates(one.id)).toHaveLength(1);

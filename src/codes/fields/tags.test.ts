@@ -4,7 +4,7 @@ import { readTags } from './tags.ts';
 
 const numbered = (length: number, prefix = 't') => Array.from({ length }, (_, n) => `${prefix}${n}`);
 const ids = (length: number) => Array.from({ length }, () => encodeId('tag', newUuid()));
-const TOO_MANY = { problem: 'tags: a code can have at most 20 tags.' };
+const TOO_MANY = 'tags: a code can have at most 20 tags.';
 
 test('tags are trimmed, and of several references to one tag the first is left', () => {
   const id = encodeId('tag', newUuid());
@@ -24,7 +24,9 @@ test.each([
   ['5,001 spellings of a name', Array.from({ length: 5_001 }, (_, n) => spelling(n))],
 ])('tags are read until they are too many: %s', (_, references) => {
   Object.defineProperty(references, references.length, { get: () => expect.fail('is not read') });
-  expect(readTags(references)).toEqual(TOO_MANY);
+  const { tags, problem } = readTags(references);
+  expect(problem).toBe(TOO_MANY);
+  expect(tags.length).toBeLessThanOrEqual(21);
 });
 
 test('of thousands of invalid tags some are left, and all problems that they have', () => {

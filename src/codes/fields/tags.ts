@@ -5,16 +5,13 @@ import { MAX_TAG_REFERENCES, MAX_TAGS, tooManyTags } from '../../../common/contr
 import { parseTagName } from '../../taxonomy/names.ts';
 
 /**
- * Trims references to tags, ids or names, and removes those of a tag that occurs already. Returns a problem if they
- * certainly refer to more than `MAX_TAGS` tags, or are more than `MAX_TAG_REFERENCES`: a row of a batch may have
- * 500,000, and reading them all took 2 s. Invalid names refer to no tag; of very many, those that are left have the
- * same problems. An id and a name may refer to the same tag, so the tags are counted again once they are resolved.
- * `field`, here and below: the field that a problem mentions.
+ * Trims references to tags, ids or names, and removes those of a tag that occurs already. Returns a problem, and those
+ * that were read until then, if they certainly refer to more than `MAX_TAGS` tags, or are more than
+ * `MAX_TAG_REFERENCES`: a row of a batch may have 500,000, and reading them all took 2 s. Invalid names refer to no
+ * tag; of very many, those that are left have the same problems. An id and a name may refer to the same tag, so the
+ * tags are counted again once they are resolved. `field`, here and below: the field that a problem mentions.
  */
-export function readTags(
-  references: readonly string[],
-  field = 'tags',
-): { tags: readonly string[] } | { problem: string } {
+export function readTags(references: readonly string[], field = 'tags'): { tags: readonly string[]; problem?: string } {
   const [read, ids] = [new Set<string>(), new Set<string>()];
   const [names, problems] = [new Set<string>(), new Set<string>()];
   const tags: string[] = [];
@@ -29,7 +26,7 @@ export function readTags(
     else keep = isNewTo(problems, parsed.problem) || invalid++ < MAX_TAGS;
     if (keep) tags.push(tag);
     if (ids.size > MAX_TAGS || names.size > MAX_TAGS || read.size > MAX_TAG_REFERENCES) {
-      return { problem: tooManyTags(field) };
+      return { tags, problem: tooManyTags(field) };
     }
   }
   return { tags };
@@ -43,7 +40,7 @@ function isNewTo(set: Set<string>, text: string): boolean {
 /** Like `readTags`, but fails with INVALID_FIELD. */
 export function tagsOrFailure(references: readonly string[], field?: string): readonly string[] {
   const read = readTags(references, field);
-  if ('problem' in read) throw failure('INVALID_FIELD', read.problem);
+  if (read.problem !== undefined) throw failure('INVALID_FIELD', read.problem);
   return read.tags;
 }
 

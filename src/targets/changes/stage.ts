@@ -13,7 +13,7 @@ import type { IsPlatformHost } from '../../codes/fields/platform-hosts.ts';
 import { copyRows } from '../../db/columns.ts';
 import type { Database } from '../../db/database.ts';
 import { entityManagerIn } from '../../db/orm-transaction.ts';
-import { storable } from '../../db/storable.ts';
+import { excerpt, MAX_REASON } from '../../db/storable.ts';
 import { ROW_COLUMNS, TargetChangeEntity, type TargetChangeRowRecord } from './entities.ts';
 import { type CodeOfRow, findCodes } from './find-codes.ts';
 import { type ReadRow, readRows } from './read-rows.ts';
@@ -99,13 +99,13 @@ function recordOf(
     change_id,
     index,
     reference_kind: reference?.kind ?? null,
-    reference: storable(reference?.text),
+    reference: reason === null ? (reference?.text ?? null) : excerpt(reference?.text),
     target_url: reason === null ? targetUrl : null,
     policy: reason === null ? policy : null,
     code_id: found?.code?.id ?? null,
     outcome: reason === null ? null : 'failed',
     version: reason === null && found?.code ? found.code.target_version + 1 : null,
     // It may quote what was sent.
-    reason: storable(reason),
+    reason: excerpt(reason, MAX_REASON),
   };
 }

@@ -630,7 +630,7 @@ export type TargetChangeRow = Message<"signpost.targets.v1.TargetChangeRow"> & {
   position: number;
 
   /**
-   * The code, as the row named it; absent if it named none.
+   * The code, as the row named it, but cut off after 256 characters if the row failed; absent if it named none.
    *
    * @generated from oneof signpost.targets.v1.TargetChangeRow.code
    */
