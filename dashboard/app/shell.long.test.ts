@@ -391,16 +391,18 @@ describe.skipIf(!CHROMIUM)('the frame', () => {
 
   test('closes a dialog whose call has ended after the session', async () => {
     const page = await pages.open('/team', { context: { locale: 'en-BZ' } });
-    await page.getByRole('button', { name: 'Add a member' }).click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByRole('textbox', { name: 'E-mail address' }).fill('added@harbour.example');
     const ended = Promise.withResolvers<void>();
     await page.route(/AddMember/, async (route) => {
       const response = await route.fetch();
       await ended.promise;
       await route.fulfill({ response });
     });
-    await Promise.all([page.waitForRequest(/AddMember/), page.keyboard.press('Enter')]);
+    await page.getByRole('button', { name: 'Add a member' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'E-mail address' }).fill('added@harbour.example');
+    // Waits until the button is enabled, and so until the text has arrived.
+    const add = dialog.getByRole('button', { name: 'Add', exact: true });
+    await Promise.all([page.waitForRequest(/AddMember/), add.click()]);
     const accounts = pages.client(AccountsService);
     const isAdded = async () =>
       (await accounts.listMembers({})).members.some(({ email }) => email.startsWith('added@'));
