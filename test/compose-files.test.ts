@@ -35,12 +35,19 @@ const SET_BY_FILES = [
 /** Variables of the command line in the container of a core. */
 const OF_THE_COMMAND_LINE = ['CORE_CA'];
 
+/** The files that extend the services. */
+const EXTENDING = ['docker-compose.yml', 'deploy/docker-compose.production.yml'];
+
 const services = readFileSync('deploy/services.yml', 'utf8');
+
+/** The lines of a service in deploy/services.yml. */
+function linesOf(service: string): string {
+  return new RegExp(`^  ${service}:\n((?: {4}.*\n|\n)*)`, 'm').exec(services)?.[1] ?? '';
+}
 
 /** The variables of a service in deploy/services.yml, with their values; undefined where they are passed on. */
 function environment(service: string): Map<string, string | undefined> {
-  const [, block = ''] = new RegExp(`^  ${service}:\n((?: {4}.*\n|\n)*)`, 'm').exec(services) ?? [];
-  const [, lines = ''] = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(block) ?? [];
+  const [, lines = ''] = /^ {4}environment:\n((?: {6}.*\n)*)/m.exec(linesOf(service)) ?? [];
   return new Map(
     [...lines.matchAll(/^ {6}([A-Z_]+):(?: (.+))?$/gm)].map(([, name = '', value]) => [name, value] as const),
   );
@@ -69,7 +76,18 @@ test('the dashboard can keep its key while the cores get another one', () => {
   expect(environment('dashboard').get('SECRET_KEY')).toBe(`\${DASHBOARD_SECRET_KEY:-${ofCores}}`);
 });
 
-test.each(['docker-compose.yml', 'deploy/docker-compose.production.yml'])('%s sets the others', (file) => {
+test('the folder with the private keys of a program is mounted in no other one', () => {
+  /** What of the host is mounted. */
+  const mounts = (text: string) => text.match(/(?<=[ [])\.[\w./-]*:\/[\w./-]+(:ro)?/g) ?? [];
+  const expected = (service: string) => ['./config:/config:ro', `./secrets/${service}:/secrets:ro`];
+  for (const service of Object.keys(PROGRAMS)) expect(mounts(linesOf(service))).toEqual(expected(service));
+  expect(mounts(services)).toEqual(Object.keys(PROGRAMS).flatMap(expected));
+  const [local, production] = EXTENDING.map((file) => mounts(readFileSync(file, 'utf8')));
+  expect(local).toEqual([]);
+  expect(production).toEqual(['./caddy:/etc/caddy:ro']);
+});
+
+test.each(EXTENDING)('%s sets the others', (file) => {
   const text = readFileSync(file, 'utf8');
   for (const name of SET_BY_FILES) expect(text).toMatch(new RegExp(`^ +${name}: .`, 'm'));
 });
@@ -97,8 +115,8 @@ test.each([
   expect(await once(check, 'close')).toEqual([0, null]);
 });
 
-test('.env is ignored by git, and not part of the image', () => {
-  for (const path of ['.env', 'deploy/.env', 'deploy/config/ca.pem']) {
+test('.env and the folders of files are ignored by git, and not part of the image', () => {
+  for (const path of ['.env', 'deploy/.env', 'deploy/config/ca.pem', 'deploy/secrets/core/key.pem']) {
     expect(spawnSync('git', ['check-ignore', '--quiet', path]).status).toBe(0);
   }
   expect(readFileSync('.dockerignore', 'utf8')).toMatch(/^\*\n/);

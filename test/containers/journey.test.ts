@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
@@ -102,6 +102,25 @@ test('variables of .env reach the containers, and unset ones stay unset', async 
   expect(core).not.toMatch(/^(FORMER_SECRET_KEY|DNS_RESOLVERS|LOG_LEVEL)=/m);
 });
 
+test('a program reads the files of all programs and its own private keys, and not those of others', async () => {
+  const folders = ['config', 'secrets/core', 'secrets/gateway'];
+  // Docker has created the folders.
+  for (const folder of folders) {
+    const file = join(checkout, 'deploy', folder, 'file.pem');
+    writeFileSync(file, `${folder}\n`);
+    chownSync(file, 1000, 1000);
+    chmodSync(file, 0o400);
+  }
+  for (const [service, own] of [
+    ['core', 'secrets/core'],
+    ['worker', 'secrets/core'],
+    ['gateway', 'secrets/gateway'],
+  ] as const) {
+    expect(await compose('exec', service, 'sh', '-c', 'cat /config/* /secrets/*')).toBe(`config\n${own}\n`);
+    await expect(compose('exec', service, 'touch', '/secrets/x')).rejects.toThrow('Read-only file system');
+  }
+});
+
 test('programs run without rights, on a read-only file system, from an image without build tools', async () => {
   for (const program of PROGRAMS) {
     expect((await compose('exec', program, 'id', '-u')).trim()).toBe('1000');
@@ -165,6 +184,7 @@ test('the dashboard shows its pages to a member with a link', async () => {
   const page = await (await fetch(address)).text();
   const [, script = ''] = /<script[^>]+src="(\/assets\/[^"]+)"/.exec(page) ?? [];
   expect((await fetch(address + script)).headers.get('content-type')).toMatch(/javascript/);
+  expect(await compose('exec', 'dashboard', 'ls', '/config', '/secrets')).toBe('/config:\nfile.pem\n\n/secrets:\n');
   await compose('rm', '--stop', '--force', 'dashboard');
 });
 
@@ -258,6 +278,12 @@ test('in production, Caddy, two gateways and two cores serve while one of each i
   const migrated = await production('run', '--rm', '--no-deps', 'core-1', 'node', 'src/migrate.ts');
   expect(migrated).toContain('The schema is up to date');
   expect((await production('exec', 'gateway-1', 'printenv', 'TRUST_PROXY')).trim()).toBe(trusted);
+  // So that this step can also run alone, in which case the folders are empty.
+  writeFileSync(join(checkout, 'deploy/secrets/core/production.pem'), '');
+  expect(await production('exec', 'core-2', 'ls', '/secrets')).toContain('production.pem');
+  for (const gateway of ['gateway-1', 'gateway-2']) {
+    expect(await production('exec', gateway, 'ls', '/secrets')).not.toContain('production.pem');
+  }
   const curl = `curl --silent --show-error --insecure --max-time 20 --resolve sign.example:443:127.0.0.1`;
   const created = await sh(
     `${curl} https://sign.example/api/v1/qr-codes -H 'Authorization: Bearer ${key}' -d '{"target_url":"https://example.com/"}'`,
