@@ -137,12 +137,48 @@ describe.skipIf(!hasGo && !process.env.CI)('the Helm chart (needs Go 1.26)', () 
       });
       const drain = container.env.find(({ name }: { name: string }) => name === 'DRAIN_SECONDS')?.value;
       if (drain !== undefined) expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(drain) + 30);
-      const { secret } = pod.volumes.find(({ name }: { name: string }) => name === 'secrets');
+      const { sources } = pod.volumes.find(({ name }: { name: string }) => name === 'secrets').projected;
+      expect(sources).toHaveLength(1);
       const files = container.env.filter(({ name }: { name: string }) => name.endsWith('_FILE'));
       expect(files.map(({ value }: { value: string }) => value)).toEqual(
-        secret.items.map(({ path }: { path: string }) => `/secrets/${path}`),
+        sources[0].secret.items.map(({ path }: { path: string }) => `/secrets/${path}`),
       );
     }
+  });
+
+  test('files such as private keys are mounted in the pods of their program, and in no other', async () => {
+    const given = ['core', 'gateway', 'dashboard'].map((each) => `secrets.${each}.filesSecret=files-of-${each}`);
+    /** Every secret that a pod mounts without naming its keys, and where. */
+    const mounted = async (...settings: string[]) => {
+      const rendered = await template(latest, '--values', EXAMPLE, ...settings.flatMap((each) => ['--set', each]));
+      const pods = (await decode(latest, rendered)).filter(({ spec }) => spec.template);
+      return Object.fromEntries(
+        pods.map(({ metadata, spec }) => {
+          const { volumes, containers } = spec.template.spec;
+          const whole = volumes.flatMap((volume: Manifest['spec']) => {
+            const { mountPath } = containers[0].volumeMounts.find(({ name }: Manifest['spec']) => name === volume.name);
+            const sources = volume.projected?.sources.map(({ secret }: Manifest['spec']) => secret) ?? [volume.secret];
+            return sources
+              .filter((secret: Manifest['spec']) => secret && !secret.items)
+              .map((secret: Manifest['spec']) => `${mountPath} ${secret.name ?? secret.secretName}`);
+          });
+          return [metadata.name, whole];
+        }),
+      );
+    };
+    const shared = '/config signpost-certificates';
+    const ofCores = ['/secrets files-of-core', shared];
+    const expected = {
+      'signpost-core': ofCores,
+      'signpost-worker': ofCores,
+      'signpost-migration': ofCores,
+      'signpost-gateway': ['/secrets files-of-gateway', shared],
+      'signpost-dashboard': ['/secrets files-of-dashboard', shared],
+    };
+    expect(await mounted(...given)).toEqual(expected);
+    const ofMigration = { 'signpost-migration': ['/secrets files-of-migration', shared] };
+    const own = 'secrets.migration.filesSecret=files-of-migration';
+    expect(await mounted(...given, own)).toEqual({ ...expected, ...ofMigration });
   });
 
   test('gateways have a volume each, call the cores that are ready, and are selected by their Services', async () => {

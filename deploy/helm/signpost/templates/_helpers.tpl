@@ -134,12 +134,17 @@ prometheus.io/path: /metrics
 {{/* All volumes but `data`. */}}
 {{- define "signpost.volumes" -}}
 - name: secrets
-  secret:
-    secretName: {{ .secret.name }}
+  projected:
     defaultMode: 0440
-    items:
-      {{- range .secret.keys }}
-      - { key: {{ . }}, path: {{ . }} }
+    sources:
+      - secret:
+          name: {{ .secret.name }}
+          items:
+            {{- range .secret.keys }}
+            - { key: {{ . }}, path: {{ . }} }
+            {{- end }}
+      {{- with .secret.filesSecret }}
+      - secret: { name: {{ . }} }
       {{- end }}
 - { name: tmp, emptyDir: { sizeLimit: 256Mi } }
 {{- with .root.Values.configSecret }}
