@@ -69,6 +69,25 @@ async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
   }
 }
 
+/**
+ * Lets background workers create the codes of one step, and holds them in the next one until the returned function is
+ * called.
+ */
+async function holdSecondStep(client: pg.Client): Promise<() => Promise<unknown>> {
+  await client.query(`
+    create function hold() returns trigger language plpgsql as $$
+      begin
+        if exists (select from codes) then
+          set local lock_timeout = 0;
+          perform pg_advisory_xact_lock(1);
+        end if;
+        return null;
+      end $$;
+    create trigger hold before insert on codes for each statement execute function hold();
+    select pg_advisory_lock(1)`);
+  return () => client.query('select pg_advisory_unlock(1)');
+}
+
 test('the request answers 202 when its window closes, and the batch is completed in the background, with visible progress', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
   onTestFinished(signpost.stop);
@@ -87,18 +106,20 @@ test('the request answers 202 when its window closes, and the batch is completed
 });
 
 test('a batch whose core is killed repeatedly completes by itself, without creating a row twice', async () => {
-  const signpost = await startSignpost({ cores: 2, gateways: 2, env: { BATCH_WINDOW_MS: '1500' } });
+  const signpost = await startSignpost({ cores: 2, gateways: 2, env: { BATCH_WINDOW_MS: '60000' } });
   onTestFinished(signpost.stop);
   const call = await account(signpost);
-  const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
   await client.connect();
   afterFile(() => client.end());
+  const release = await holdSecondStep(client);
+  const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   // The core dies within the request's window, when some codes are created but not all.
   await expect.poll(created, { interval: 5 }).toBeGreaterThan(0);
   await signpost.cores[0]?.kill();
   expect((await posted).status).toBe(503);
+  await release();
   await signpost.cores[0]?.restart();
   // The gateway reconnects within a second.
   const retry = () => call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
@@ -121,14 +142,16 @@ test('when a worker is killed, another one completes the batch while its request
   // Paused, so that the first one takes the job.
   process.kill(other.pid, 'SIGSTOP');
   const call = await account(signpost);
-  const posted = call('POST', '/batches', { rows });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
   await client.connect();
   afterFile(() => client.end());
+  const release = await holdSecondStep(client);
+  const posted = call('POST', '/batches', { rows });
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   await expect.poll(created, { interval: 5 }).toBeGreaterThan(0);
   await first.kill();
   expect(await created()).toBeLessThan(ROWS - ROWS / 100);
+  await release();
   process.kill(other.pid, 'SIGCONT');
   const answer = await posted;
   const { data } = (await answer.json()) as { data: Batch };
