@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { unzipSync } from 'fflate';
+import { Client } from 'pg';
 import type { Download, Page } from 'playwright-core';
-import { beforeAll, describe, expect, onTestFailed, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFailed, onTestFinished, test, vi } from 'vitest';
 import { AccountsService, Plan, Role } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { BatchesService } from '../../../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import { CodesService } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
@@ -376,6 +377,11 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByRole('button', { name: 'Choose a file' }).waitFor();
     const many = Array.from({ length: 20_000 }, (_, n) => `https://example.com/${n}`);
     await choose(page, 'Many.csv', ['url', ...many].join('\n'));
+    // No code is created until the core is killed.
+    const database = new Client({ connectionString: pages.signpost.databaseUrl });
+    await database.connect();
+    onTestFinished(() => database.end());
+    await database.query('begin; lock table codes in share mode');
     await page.getByRole('button', { name: 'Create 20,000 codes' }).click();
     await page.waitForURL(/\/batches\/batch_/);
     await page.getByRole('progressbar').waitFor();
@@ -386,6 +392,7 @@ describe.skipIf(!CHROMIUM)('batches', () => {
     await page.getByText('The connection was lost. The batch continues').waitFor();
     const texts = await Promise.all(places.map((place) => place.textContent()));
     expect(texts.join(), 'read aloud').toContain('The connection was lost.');
+    await database.query('rollback');
     await core?.restart();
     await page.getByText('Completed').waitFor({ timeout: 90_000 });
     await page.getByText('All 20,000').waitFor();
