@@ -129,7 +129,9 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     const page = await pages.open(`/codes/${code.id}`);
     const calls = vi.fn();
     page.on('request', (request) => request.url().includes('/RollBackTarget') && calls());
+    const answer = await holdCalls(page, /RollBackTarget/);
     await page.getByRole('button', { name: 'Go back to this (Version 1)' }).dblclick();
+    answer();
     await page.getByText('The target is as in version 1 again.').waitFor();
     await page.getByRole('button', { name: 'Go back to this (Version 2)' }).waitFor();
     expect(calls).toHaveBeenCalledOnce();
@@ -250,13 +252,16 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     // Not even the answer about the failure can be read.
     await page.route(/GetCode$/, (route) => route.abort());
     fail.resolve();
-    await page.getByText('Signpost is unavailable at the moment. Try again').waitFor();
+    const message = page.getByText('Signpost is unavailable at the moment. Try again');
+    await message.waitFor();
+    await press(page, 'Dismiss');
+    await message.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Pause' }).waitFor();
     await press(page, 'More');
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     const question = page.getByRole('alertdialog');
     await question.getByRole('button', { name: 'Delete' }).click();
-    await page.getByText('Signpost is unavailable at the moment. Try again').nth(1).waitFor();
+    await message.waitFor();
     await page.unrouteAll();
     await question.getByRole('button', { name: 'Delete' }).click();
     await page.getByText('Impatient is deleted.').waitFor();
@@ -628,7 +633,7 @@ describe.skipIf(!CHROMIUM)('the page of one code', () => {
     const hasFocus = (element: Locator) => element.evaluate((each) => each === document.activeElement);
     await message.waitFor();
     // Long enough to hear of it, and to get there.
-    await page.clock.fastForward('00:25');
+    await page.clock.fastForward('00:20');
     await page.keyboard.press('F6');
     expect(await hasFocus(undo)).toBe(true);
     await page.clock.fastForward('05:00');
