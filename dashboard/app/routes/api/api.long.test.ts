@@ -77,7 +77,7 @@ describe.skipIf(!CHROMIUM)('the page of the API', () => {
     await key.waitFor();
     await page.evaluate(() => history.back());
     await page.waitForTimeout(500);
-    await key.waitFor({ timeout: 1_000 });
+    expect(await key.isVisible()).toBe(true);
     await page.getByRole('button', { name: 'I have stored it' }).click();
     await page.evaluate(() => history.back());
     await page.waitForURL('**/team');

@@ -40,7 +40,7 @@ describe.skipIf(!CHROMIUM)('the audit log', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.getByRole('navigation').getByRole('link', { name: 'Audit log' }).click();
-    await expect.poll(() => page.getByText('added a domain').count(), { timeout: 8_000 }).toBe(2);
+    await expect.poll(() => page.getByText('added a domain').count()).toBe(2);
     await page.close();
   });
 
