@@ -22,7 +22,7 @@ import { eventRecord, type Tenant, webhooksFixture } from '../webhooks.fixture.t
 import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 
-const EVENTUALLY = { timeout: 20_000, interval: 25 };
+const EVENTUALLY = { timeout: 60_000, interval: 25 };
 const { url, orm, pool, seal, secretKey, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
 const notifications = listen(pool, logger);
@@ -88,6 +88,15 @@ const untilSucceeded = (endpointId: string, count: number) =>
     );
     expect(rows[0].done).toBe(count);
   }, EVENTUALLY);
+
+/** How many recordings of results wait for the lock of an endpoint. */
+const recordings = async () => {
+  const { rowCount } = await pool.query(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+     and query like 'select from webhook_endpoints where id = any%'`,
+  );
+  return rowCount;
+};
 
 /**
  * Makes all pending deliveries due now, and sets their numbers of attempts if one is given. A process that leases the
@@ -287,7 +296,7 @@ test('a hanging endpoint does not delay others, and its concurrent requests are 
   const healthy = await Promise.all(Array.from({ length: 4 }, () => addEndpoint(ACCEPT)));
   const sameHost = await account.addEndpoint(hanging.url);
   await fanOutEvents(200);
-  for (let process = 0; process < 2; process++) startDelivering({ requestsPerEndpoint: 10 });
+  for (let process = 0; process < 2; process++) startDelivering({ requestsPerEndpoint: 10, timeoutMs: 120_000 });
   await Promise.all(healthy.map(({ id }) => untilSucceeded(id, 200)));
   for (const { received } of healthy) expect(new Set(received.map(({ id }) => id)).size).toBe(received.length);
   await vi.waitFor(() => expect(hanging.received).toHaveLength(20), EVENTUALLY);
@@ -471,7 +480,8 @@ test('after its first failures an endpoint gets one request at a time, at growin
   await vi.waitFor(async () => {
     expect((await account.webhooks.listEndpoints({})).endpoints[0]?.failingSince).toBeDefined();
   }, EVENTUALLY);
-  await sleep(3_000);
+  // The next one is due after 5 s.
+  await sleep(1_000);
   expect(endpoint.received.length).toBeLessThanOrEqual(20);
   const wait = async () => {
     const { rows } = await pool.query<{ wait: string }>(
@@ -694,13 +704,18 @@ test('removing, disabling, enabling, testing and resending during deliveries cau
 });
 
 test('recording results locks the endpoint before its deliveries, so that it cannot deadlock with a change', async () => {
-  const endpoint = await addEndpoint(acceptAfter(300));
+  const answer = Promise.withResolvers<void>();
+  const endpoint = await addEndpoint(async (_, response) => {
+    await answer.promise;
+    response.writeHead(204).end();
+  });
   await fanOutEvents(1);
   startDelivering();
   await vi.waitFor(() => expect(endpoint.received).toHaveLength(1), EVENTUALLY);
   await ormTransaction(orm, async (em, tx) => {
     await lockEndpoint(em, account.id, decodeId('hook', endpoint.id) ?? '');
-    await sleep(700);
+    answer.resolve();
+    await vi.waitFor(async () => expect(await recordings()).toBe(1), EVENTUALLY);
     const { rows } = await tx.query('select status from webhook_deliveries for update nowait');
     expect(rows).toEqual([{ status: 'pending' }]);
   });
@@ -757,9 +772,7 @@ test('an attempt that was being recorded when Postgres vanished is recorded on a
   await transaction(pool, async (tx) => {
     await tx.query('select from webhook_endpoints for no key update');
     answer.resolve();
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-                     and query like 'select from webhook_endpoints where id = any%'`;
-    await vi.waitFor(async () => expect((await pool.query(waiting)).rowCount).toBe(1), EVENTUALLY);
+    await vi.waitFor(async () => expect(await recordings()).toBe(1), EVENTUALLY);
     postgres.vanish();
   });
   await vi.waitFor(async () => expect((await onlyDelivery(endpoint.id)).attempts).toHaveLength(1), {
