@@ -128,7 +128,7 @@ test('a call that is late or whose caller has left creates nothing, and the othe
   const calls = [
     createCode(),
     createCode({ headers: until(-1_000) }),
-    createCode({ headers: until(700) }),
+    createCode({ headers: until(10_000) }),
     createCode({ headers: until(60_000) }),
     createCode({ signal: AbortSignal.abort() }),
   ];

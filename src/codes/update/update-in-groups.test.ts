@@ -194,7 +194,7 @@ test('a statement that one call makes fail fails that call alone', async () => {
 test('a call that is late or whose caller has left changes nothing, and the others of its group are changed', async () => {
   const codes = await Promise.all(Array.from({ length: 5 }, () => newCode()));
   const until = (ms: number) => ({ headers: { 'signpost-commit-by': String(Date.now() + ms) } });
-  const options = [{}, until(-1_000), until(700), until(60_000), { signal: AbortSignal.abort() }];
+  const options = [{}, until(-1_000), until(10_000), until(60_000), { signal: AbortSignal.abort() }];
   const [first, late, soon, later, left] = await Promise.all(
     codes.map((code, nth) => outcome(change(code, { name: 'New' }, options[nth]))),
   );
