@@ -4,7 +4,7 @@ import type { DescService } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
@@ -55,15 +55,15 @@ const cookieOf = (role: RoleName) => sessionIn(browsers.get(role));
 function client<Service extends DescService>(
   service: Service,
   role: RoleName,
-  { binary = true, headers = {} as Record<string, string>, cookie = cookieOf(role) } = {},
+  { binary = true, headers = {} as Record<string, string>, cookie = cookieOf(role), url = dashboard.url } = {},
 ): Client<Service> {
   const transport = createConnectTransport({
-    baseUrl: `${dashboard.url}/rpc`,
+    baseUrl: `${url}/rpc`,
     httpVersion: '1.1',
     useBinaryFormat: binary,
     interceptors: [
       (next) => (request) => {
-        for (const [name, value] of Object.entries({ ...headers, cookie, origin: dashboard.url })) {
+        for (const [name, value] of Object.entries({ ...headers, cookie, origin: url })) {
           request.header.set(name, value);
         }
         return next(request);
@@ -413,6 +413,14 @@ describe('the database', () => {
 
   test('is asked by at most 50 calls of a person at a time, also if they all arrive at once', async () => {
     const [core] = signpost.cores;
+    // With the default timeout: the calls wait for the lock.
+    const patient = await startDashboard(signpost);
+    onTestFinished(() => patient.stop());
+    const { token } = await internal(signpost, AccountsService, account).createSignInLink({
+      email: 'owner@example.com',
+    });
+    const browser = await signInWithLink(patient, token);
+    const cookie = `signpost-session=${browser.cookie(patient.url, 'signpost-session')}`;
     const lock = await pool.connect();
     try {
       await lock.query('begin; lock table codes in access exclusive mode');
@@ -421,7 +429,7 @@ describe('the database', () => {
       process.kill(core?.pid ?? 0, 'SIGSTOP');
       const outcomes: string[] = [];
       const calls = Array.from({ length: 80 }, async () => {
-        outcomes.push(await outcome(client(CodesService, 'owner').listCodes({})));
+        outcomes.push(await outcome(client(CodesService, 'owner', { cookie, url: patient.url }).listCodes({})));
       });
       await sleep(1_000);
       process.kill(core?.pid ?? 0, 'SIGCONT');
