@@ -391,8 +391,11 @@ test.each(['9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])('a Retry-After of 
   const abort = new AbortController();
   const options = { apiKey: 'sk_live_x', baseUrl, maxRetryDelayMs: Number.POSITIVE_INFINITY };
   const waiting = new Signpost(options).tags.list({ signal: abort.signal });
-  setTimeout(300).then(() => abort.abort(new Error('enough')));
-  await expect(waiting).rejects.toThrow('enough');
+  const ended = expect(waiting).rejects.toThrow('enough');
+  await expect.poll(() => at.length).toBe(1);
+  await setTimeout(300);
+  abort.abort(new Error('enough'));
+  await ended;
   expect(at.length).toBe(1);
   const again = await answeringInTurn([429, retryAfter]);
   const failed = new Signpost({ ...options, baseUrl: again.baseUrl, maxRetries: 0 }).tags.list();
