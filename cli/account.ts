@@ -118,7 +118,7 @@ function plan(): Option {
 function limits(command: Command, read: (text: string) => number | 'plan'): Command {
   return command
     .option('--monthly-quota <requests>', 'requests per month, instead of the plan’s', read)
-    .option('--qr-limit <codes>', 'live dynamic codes, instead of the plan’s', read)
+    .option('--qr-limit <codes>', 'dynamic codes that are not deleted, instead of the plan’s', read)
     .option('--batch-limit <rows>', 'rows per batch, instead of the plan’s', read);
 }
 

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stringifyYaml } from '@redocly/openapi-core';
 import { z } from 'zod';
+import type { EventType } from '../common/contract/event-types.ts';
 import { GATEWAY_FIGURES } from '../common/contract/gateway-figures.ts';
 import type { Topic } from '../common/log/log.ts';
 import { EVENTS, ROUTES, SCANS, SCANS_DEAD_LETTERS } from '../common/log/topics.ts';
 import { EVENTS_BY_TYPE, type EventDescription } from '../gateway/rest/openapi/event-schema.ts';
-import type { EventType } from '../src/events/cloud-event.ts';
 
 /** A part of the document, whose content a linter and a test check. */
 type Part = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ export interface ErrorBody {
   error: string;
   /** Only with some 403s. */
   code?: string;
-  /** With `qr_limit_reached`: the number of live dynamic codes allowed, and the number in use. */
+  /** With `qr_limit_reached`: how many dynamic codes that are not deleted are allowed, and how many there are. */
   limit?: number;
   used?: number;
 }

@@ -7,7 +7,7 @@ export interface Account {
   /** UUID. */
   readonly id: string;
   readonly features: { readonly api: boolean; readonly bulk: boolean; readonly images: boolean };
-  /** Live dynamic codes; null means unlimited. */
+  /** Dynamic codes that are not deleted; null means unlimited. */
   readonly codeLimit: number | null;
   /** Rows per batch. */
   readonly batchLimit: number;

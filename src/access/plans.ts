@@ -8,7 +8,7 @@ export interface Plan {
   readonly images: boolean;
   /** Requests per month; null means unlimited. */
   readonly monthlyQuota: number | null;
-  /** Live dynamic codes; null means unlimited. */
+  /** Dynamic codes that are not deleted; null means unlimited. */
   readonly codeLimit: number | null;
   /** Rows per batch. */
   readonly batchLimit: number;

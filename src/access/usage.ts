@@ -16,7 +16,7 @@ export const USED = `case when m.month = ${MONTH} then m.used else 0 end`;
 export interface Used {
   /** Requests in the current month. */
   readonly requests: number;
-  /** Live dynamic codes. */
+  /** Dynamic codes that are not deleted. */
   readonly codes: number;
 }
 

@@ -1,20 +1,8 @@
 import { isoTime } from '../../common/contract/code-json.ts';
+import type { EventType } from '../../common/contract/event-types.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import { EVENTS } from '../../common/log/topics.ts';
 import type { OutboxRecord } from './outbox.ts';
-
-/** All event types that Signpost publishes. Source: docs/contract.md, "Events". */
-export const EVENT_TYPES = [
-  'qr.created',
-  'qr.updated',
-  'qr.archived',
-  'bulk.completed',
-  'domain.live',
-  'team.member_added',
-  'team.member_removed',
-] as const;
-
-export type EventType = (typeof EVENT_TYPES)[number];
 
 /**
  * A CloudEvent 1.0 in Kafka's binary mode: attributes as `ce_…` headers, only the data as JSON in the value.

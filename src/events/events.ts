@@ -1,6 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { batchJson } from '../../common/contract/batch-json.ts';
 import { codeJson, timeJson } from '../../common/contract/code-json.ts';
+import type { EventType } from '../../common/contract/event-types.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import { nameOf, ROLE_BY_NAME } from '../../common/contract/names.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
@@ -10,7 +11,7 @@ import type { Batch } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
 import type { Code } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Domain } from '../../proto/gen/signpost/domains/v1/domains_pb.ts';
 import { postgresNow } from '../db/clock.ts';
-import { cloudEvent, type EventType } from './cloud-event.ts';
+import { cloudEvent } from './cloud-event.ts';
 import { addToOutbox, type OutboxRecord } from './outbox.ts';
 
 /** A change of a code. `changed`: names of the changed fields, for `qr.updated`. */

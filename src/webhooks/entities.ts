@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { EventType } from '../../common/contract/event-types.ts';
 import type { DeliveryStatusName } from '../../common/contract/names.ts';
 import { accountOfRow } from '../access/entities.ts';
-import type { EventType } from '../events/cloud-event.ts';
 
 /** The type of test events. Endpoints cannot subscribe to it, and get nothing else until one of them has succeeded. */
 export const TEST_EVENT = 'webhook.test';

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { EVENT_TYPES } from '../../common/contract/event-types.ts';
 import { encodeId } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { HOUR_MS } from '../../common/runtime/durations.ts';
-import { EVENT_TYPES } from '../events/cloud-event.ts';
 import { fanOutRecords } from './fan-out.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from '@connectrpc/connect';
 import type { Pool } from 'pg';
+import type { EventType } from '../../common/contract/event-types.ts';
 import { encodeId, newUuid } from '../../common/contract/ids.ts';
 import type { LogRecord } from '../../common/log/log.ts';
 import { WebhooksService } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
@@ -11,7 +12,7 @@ import { cursors } from '../calls/cursors.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { ormTransaction } from '../db/orm-transaction.ts';
 import { entities } from '../entities.ts';
-import { cloudEvent, type EventType } from '../events/cloud-event.ts';
+import { cloudEvent } from '../events/cloud-event.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { insertEndpoint } from './endpoints/endpoints.ts';
 import { type Seal, sealWith } from './seal.ts';

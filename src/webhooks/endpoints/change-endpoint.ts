@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import type { EventType } from '../../../common/contract/event-types.ts';
 import { connectionOf } from '../../db/orm-transaction.ts';
-import type { EventType } from '../../events/cloud-event.ts';
 import { addTestDelivery } from '../deliveries.ts';
 import type { EndpointEntity } from '../entities.ts';
 import { disableEndpoint } from './disable-endpoint.ts';

@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { failure } from '../../../common/contract/errors.ts';
+import { EVENT_TYPES, type EventType } from '../../../common/contract/event-types.ts';
 import { decodeId, encodeId } from '../../../common/contract/ids.ts';
 import { expectBelowLimit } from '../../../common/contract/limits.ts';
 import { type Queryable, run, statement } from '../../../common/postgres/sql.ts';
@@ -12,7 +13,6 @@ import { notFound } from '../../calls/not-found.ts';
 import type { Database } from '../../db/database.ts';
 import { notifying } from '../../db/notifications.ts';
 import { connectionOf } from '../../db/orm-transaction.ts';
-import { EVENT_TYPES, type EventType } from '../../events/cloud-event.ts';
 import { EndpointEntity } from '../entities.ts';
 
 /** Index: webhook_endpoints_pkey. The ORM has no lock mode that allows concurrent inserts of deliveries. */

@@ -15,7 +15,7 @@ import { createSender } from './sender.ts';
 
 /** Sends pending deliveries. */
 export interface Deliverer {
-  /** Waits up to `graceMs` for requests in flight, records their results and releases the endpoints. */
+  /** Waits up to `Limits.graceMs` for requests in flight, records their results and releases the endpoints. */
   stop(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ export const api: typeof en = {
     text: 'Das Konto hat einen Schlüssel. Er beginnt mit sk_live_ und erlaubt alles, was die API bietet. Signpost speichert nur seinen Hash und kann ihn daher nicht wieder anzeigen.',
     ownersOnly: 'Inhaber des Kontos legen ihn an, ersetzen und widerrufen ihn.',
     noApi:
-      'Der Tarif dieses Kontos enthält keinen API-Zugang. Ein Schlüssel lässt sich anlegen, Aufrufe mit ihm werden aber mit 403 beantwortet.',
+      'Der Tarif dieses Kontos enthält keinen API-Zugang. Ein Schlüssel lässt sich anlegen. Aufrufe mit ihm, die Codes anlegen oder auflisten oder Bilder oder Stapel betreffen, werden aber mit 403 beantwortet.',
     rotate: 'Neuen Schlüssel anlegen',
     rotateTitle: 'Einen neuen API-Schlüssel anlegen?',
     rotateText: [

@@ -6,7 +6,8 @@ export const api = {
     title: 'API key',
     text: 'The account has one key, which begins with sk_live_ and may do all that the API offers. Signpost stores only its hash, so it cannot be shown again.',
     ownersOnly: 'Owners of the account create, replace and revoke it.',
-    noApi: 'The plan of this account has no API access. A key can be created, but calls with it answer 403.',
+    noApi:
+      'The plan of this account has no API access. A key can be created, but calls with it that create or list codes, or that concern images or batches, answer 403.',
     rotate: 'Create a new key',
     rotateTitle: 'Create a new API key?',
     rotateText: [

@@ -37,7 +37,7 @@ type Filter = keyof typeof FILTERS;
 /** How often the loaded deliveries are loaded again, in ms: an older one may succeed, too. */
 const REFRESH_MS = 5_000;
 
-/** How far back failed deliveries are sent again, in ms: 30 days, as long as the core keeps them at the least. */
+/** How far back failed deliveries are sent again, in ms: 30 days. The core keeps them for 90. */
 const RESEND_MS = 30 * 24 * 60 * 60 * 1_000;
 
 /** What was sent to an endpoint, newest first. */

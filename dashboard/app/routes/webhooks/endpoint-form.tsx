@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { flushSync } from 'react-dom';
+import { EVENT_TYPES } from '../../../../common/contract/event-types.ts';
 import { type Endpoint, WebhooksService } from '../../../../proto/gen/signpost/webhooks/v1/webhooks_pb.ts';
 import { Button } from '../../components/button.tsx';
 import { Actions, Dialog } from '../../components/dialog.tsx';
@@ -11,16 +12,6 @@ import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useMessages } from '../../messages/index.ts';
 import { Secret } from './secret.tsx';
 import styles from './webhooks.module.css';
-
-const TYPES = [
-  'qr.created',
-  'qr.updated',
-  'qr.archived',
-  'bulk.completed',
-  'domain.live',
-  'team.member_added',
-  'team.member_removed',
-] as const;
 
 /** Adds an endpoint, or changes `endpoint`. Of a new one, it then shows the secret. */
 export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoint; readonly onClose: () => void }) {
@@ -82,7 +73,7 @@ export function EndpointForm({ endpoint, onClose }: { readonly endpoint?: Endpoi
         />
         <fieldset className={styles.events}>
           <legend>{texts.events}</legend>
-          {TYPES.map((type) => (
+          {EVENT_TYPES.map((type) => (
             <label key={type}>
               <input
                 type="checkbox"

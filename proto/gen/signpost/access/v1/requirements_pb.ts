@@ -204,21 +204,22 @@ export const Feature = {
   UNSPECIFIED: 0,
 
   /**
-   * Calls by API key. Missing: `business_plan_required`.
+   * Creating and listing codes, images, batches, and changes of many targets, by API key; internal services don't need
+   * it. Missing: `business_plan_required`.
    *
    * @generated from enum value: FEATURE_API = 1;
    */
   API: 1,
 
   /**
-   * Batches.
+   * Batches, and changes of many targets.
    *
    * @generated from enum value: FEATURE_BULK = 2;
    */
   BULK: 2,
 
   /**
-   * Images of codes.
+   * Images of codes, alone or of a batch.
    *
    * @generated from enum value: FEATURE_IMAGES = 3;
    */

@@ -30,7 +30,7 @@ export type Overrides = Message<"signpost.accounts.v1.Overrides"> & {
   monthlyQuota?: bigint | undefined;
 
   /**
-   * Live dynamic codes.
+   * Dynamic codes that are not deleted.
    *
    * @generated from field: optional int64 code_limit = 2;
    */
@@ -44,21 +44,21 @@ export type Overrides = Message<"signpost.accounts.v1.Overrides"> & {
   batchLimit?: number | undefined;
 
   /**
-   * Calls by API key.
+   * Creating and listing codes, images, batches, and changes of many targets, by API key.
    *
    * @generated from field: optional bool api = 4;
    */
   api?: boolean | undefined;
 
   /**
-   * Batches.
+   * Batches, and changes of many targets.
    *
    * @generated from field: optional bool bulk = 5;
    */
   bulk?: boolean | undefined;
 
   /**
-   * Images.
+   * Images of codes, alone or of a batch.
    *
    * @generated from field: optional bool images = 6;
    */
@@ -135,21 +135,21 @@ export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
  */
 export type Features = Message<"signpost.accounts.v1.Features"> & {
   /**
-   * Calls by API key.
+   * Creating and listing codes, images, batches, and changes of many targets, by API key.
    *
    * @generated from field: bool api = 1;
    */
   api: boolean;
 
   /**
-   * Batches.
+   * Batches, and changes of many targets.
    *
    * @generated from field: bool bulk = 2;
    */
   bulk: boolean;
 
   /**
-   * Images.
+   * Images of codes, alone or of a batch.
    *
    * @generated from field: bool images = 3;
    */
@@ -184,14 +184,14 @@ export type Usage = Message<"signpost.accounts.v1.Usage"> & {
   requestsUsed: bigint;
 
   /**
-   * Limit of live dynamic codes; absent means unlimited.
+   * Limit of dynamic codes that are not deleted; absent means unlimited.
    *
    * @generated from field: optional int64 code_limit = 3;
    */
   codeLimit?: bigint | undefined;
 
   /**
-   * Live dynamic codes.
+   * Dynamic codes that are not deleted.
    *
    * @generated from field: int64 codes_used = 4;
    */
@@ -1398,7 +1398,7 @@ export const Plan = {
   UNSPECIFIED: 0,
 
   /**
-   * No API access.
+   * 1,000 requests per month, 10 codes, none of the `Features`.
    *
    * @generated from enum value: PLAN_FREE = 1;
    */

@@ -534,14 +534,14 @@ export type ListBatchesResponse = Message<"signpost.batches.v1.ListBatchesRespon
   limit: number;
 
   /**
-   * The offset used.
+   * The offset requested, which is ignored with a cursor.
    *
    * @generated from field: int32 offset = 3;
    */
   offset: number;
 
   /**
-   * Number of all batches of the account.
+   * Number of the account's batches; with `unfinished`, of those that are still being processed.
    *
    * @generated from field: int64 total = 4;
    */

@@ -471,9 +471,10 @@ export const MergeTagsResponseSchema: GenMessage<MergeTagsResponse> = /*@__PURE_
  */
 export const TaxonomyService: GenService<{
   /**
-   * Lists the account's folders by name, case-insensitive, with their numbers of live codes; for an account within its
-   * limit of 10,000 the first page contains all of them unless a smaller one is requested. Errors: `unavailable` when
-   * they cannot be read, never an empty list; `invalid_argument` for a cursor that was not issued to this account.
+   * Lists the account's folders by name, case-insensitive, with their numbers of codes that are not deleted; for an
+   * account within its limit of 10,000 the first page contains all of them unless a smaller one is requested. Errors:
+   * `unavailable` when they cannot be read, never an empty list; `invalid_argument` for a cursor that was not issued to
+   * this account.
    * Source: GET /api/v1/folders.
    *
    * @generated from rpc signpost.taxonomy.v1.TaxonomyService.ListFolders

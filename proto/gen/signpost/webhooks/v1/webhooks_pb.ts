@@ -65,7 +65,8 @@ export type Endpoint = Message<"signpost.webhooks.v1.Endpoint"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it first answered with a 2xx at this URL. Absent until then: only test events are sent, and others wait.
+   * When it first answered with a 2xx since it was added, got this URL or was enabled again. Absent until then: only
+   * test events are sent, and others wait.
    *
    * @generated from field: google.protobuf.Timestamp verified_at = 7;
    */
@@ -712,7 +713,7 @@ export const ResendFailedRequestSchema: GenMessage<ResendFailedRequest> = /*@__P
   messageDesc(file_signpost_webhooks_v1_webhooks, 21);
 
 /**
- * Result of the replay.
+ * How many deliveries are sent again.
  *
  * @generated from message signpost.webhooks.v1.ResendFailedResponse
  */
