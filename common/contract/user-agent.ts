@@ -20,7 +20,7 @@ export interface Agent {
  * Version of these rules: increment it when this file, or the packages it uses, would classify the same scan
  * differently.
  */
-export const RULES = 2;
+export const RULES_VERSION = 2;
 
 const UNKNOWN: Agent = {
   bot: false,

@@ -7,7 +7,7 @@ import type { Content } from './openapi/openapi-types.ts';
 import type { Query } from './query.ts';
 
 /** A parsed request to an endpoint. */
-export interface Call<Body> {
+export interface EndpointRequest<Body> {
   /** The `{id}` in the path; empty if it has none. */
   readonly id: string;
   readonly query: Query;
@@ -68,7 +68,7 @@ export interface Endpoint<Body = unknown, Data = unknown> {
   readonly errors: ErrorCases;
   /** Descriptions of statuses, in place of those that are made of the causes. */
   readonly errorDescriptions?: Readonly<Partial<Record<keyof ErrorCases, string>>>;
-  handle(call: Call<Body>): Promise<EndpointResponse<Data>>;
+  handle(request: EndpointRequest<Body>): Promise<EndpointResponse<Data>>;
 }
 
 /** A JSON request body. */
@@ -83,11 +83,11 @@ export interface RequestBody<Body> {
    */
   readonly bytesBeforeAuthentication: number;
   /** Parses the bytes and takes ownership of their memory. Rejects with a Refusal if they are invalid. */
-  read(raw: Buffer, by: Reader): Promise<Body>;
+  read(raw: Buffer, by: BodyOwner): Promise<Body>;
 }
 
 /** The caller whose body is parsed, for the queue. */
-export interface Reader {
+export interface BodyOwner {
   /** The account, `acct_…`; empty if not authenticated yet. */
   readonly account: string;
   /** Aborts when the body no longer needs to be parsed. */

@@ -86,8 +86,7 @@ export async function serve(
       // Changes are never aborted: they may have taken effect already.
       ...(endpoint.method === 'GET' ? { signal: abortOnDisconnect(reply).signal } : {}),
     } satisfies CallOptions;
-    const call = { id, query, headers: request.headers, body, options };
-    return send(reply, await endpoint.handle(call));
+    return send(reply, await endpoint.handle({ id, query, headers: request.headers, body, options }));
   } catch (error) {
     const shown = error instanceof Refusal ? await refuse(core, endpoint.rpc, error, { headers: metadata }) : error;
     const response = errorResponse(shown);

@@ -28,7 +28,7 @@ test('made-up keys from many addresses of one /64 wait for their turn as those o
   const call = (address: string, key: string) =>
     check({
       method: AdmissionService.method.authenticate,
-      target: CodesService.method.listCodes,
+      checkedAs: CodesService.method.listCodes,
       header: new Headers({ authorization: `Bearer ${key}` }),
       values: createContextValues().set(peerKey, { address, certificateName: undefined }),
       signal: new AbortController().signal,

@@ -33,7 +33,7 @@ const UNKNOWN_KEYS = { concurrency: 8, maxWaiting: 2_000, items: 'API keys' };
 export interface IncomingCall {
   readonly method: DescMethod;
   /** The method whose requirements apply. */
-  readonly target: DescMethod;
+  readonly checkedAs: DescMethod;
   readonly header: Headers;
   readonly values: ContextValues;
   readonly signal: AbortSignal;
@@ -60,8 +60,8 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
 
   /** Looks up a key, and meters the call unless it costs nothing. Undefined if the key is invalid. */
   async function admission(call: IncomingCall, token: string, isKnown: boolean): Promise<Admission | undefined> {
-    const { method, target, header, rows } = call;
-    const { features, cost } = requirementsOf(target);
+    const { method, checkedAs, header, rows } = call;
+    const { features, cost } = requirementsOf(checkedAs);
     const hash = hashApiKey(token);
     if (requirementsOf(method).cost === Cost.NOTHING) return checkUnmetered(pool, hash, features);
     const commitBy = readCommitBy(header);
@@ -78,7 +78,7 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
   }
 
   async function checkKey(call: IncomingCall, token: string, receivedAt: number): Promise<Caller> {
-    const { target, header, values, signal } = call;
+    const { checkedAs, header, values, signal } = call;
     const isKnown = knownKeys.has(token);
     const lookUp = () => admission(call, token, isKnown);
     const found = await (isKnown ? lookUp() : inTurn(clientOf(values.get(peerKey).address), signal, lookUp));
@@ -88,13 +88,13 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
     }
     if (!isKnown) knownKeys.add(token);
     const { account, rate, rejection } = found;
-    if (requirementsOf(target).caller !== CallerKind.ACCOUNT) {
+    if (requirementsOf(checkedAs).caller !== CallerKind.ACCOUNT) {
       const message = 'This method is for internal services; an API key cannot call it.';
       throw withRate(failure('INTERNAL_METHOD', message), rate);
     }
     if (rejection) {
       const { reason } = readFailure(rejection);
-      requestLog.add({ accountId: account.id, method: target, header, receivedAt, reason });
+      requestLog.add({ accountId: account.id, method: checkedAs, header, receivedAt, reason });
       throw withRate(rejection, rate);
     }
     return { kind: 'key', account, rate, receivedAt };
@@ -102,17 +102,17 @@ export function callChecker(options: CheckOptions): (call: IncomingCall) => Prom
 
   return async (call) => {
     const receivedAt = performance.now();
-    const { method, target, header, values } = call;
-    if (needsNoToken(target, values, standardCallers)) return { kind: 'anyone' };
+    const { method, checkedAs, header, values } = call;
+    if (needsNoToken(checkedAs, values, standardCallers)) return { kind: 'anyone' };
     const identity = identify(method, header, values, tokens);
     if ('token' in identity) return checkKey(call, identity.token, receivedAt);
-    return checkInternal(pool, target, header, identity.actor);
+    return checkInternal(pool, checkedAs, header, identity.actor);
   };
 }
 
 /** Checks a call of an internal service: the account and the member that it acts for, if the method needs one. */
-async function checkInternal(pool: Pool, target: DescMethod, header: Headers, actor: string): Promise<Caller> {
-  const { caller, closedToo, features, role } = requirementsOf(target);
+async function checkInternal(pool: Pool, checkedAs: DescMethod, header: Headers, actor: string): Promise<Caller> {
+  const { caller, closedToo, features, role } = requirementsOf(checkedAs);
   if (caller === CallerKind.SERVICE) return { kind: 'service', actor };
   const id = decodeId('acct', header.get(METADATA.account) ?? '');
   const account = id === undefined ? undefined : await accountById(pool, id, closedToo);

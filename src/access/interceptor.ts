@@ -61,16 +61,16 @@ export function access(
       // rejected.
       if (checkedByMessage(method)) identify(method, header, values, tokens);
       else {
-        const call = { method, target: method, header, values, signal, rows: rowsIn(header) };
+        const call = { method, checkedAs: method, header, values, signal, rows: rowsIn(header) };
         values.set(callerKey, await checkAndCount(call));
       }
     },
     interceptor: (next) => async (request) => {
       const { contextValues: values, method, header, signal } = request;
       if (checkedByMessage(method)) {
-        const target = targetMethod(request, methodNamed);
+        const checkedAs = targetMethod(request, methodNamed);
         const rows = !request.stream && isMessage(request.message, RefuseRequestSchema) ? request.message.rows : 0;
-        values.set(callerKey, await checkAndCount({ method, target, header, values, signal, rows }));
+        values.set(callerKey, await checkAndCount({ method, checkedAs, header, values, signal, rows }));
       }
       const caller = values.get(callerKey);
       if (caller.kind === 'anyone' && !needsNoToken(method, values, standardCallers)) {

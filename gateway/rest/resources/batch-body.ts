@@ -2,7 +2,7 @@ import type { UnknownField } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { fairQueue } from '../../../common/queues/fair-queue.ts';
 import { Thread } from '../../../common/runtime/thread.ts';
-import type { Reader } from '../endpoint.ts';
+import type { BodyOwner } from '../endpoint.ts';
 import { Refusal } from '../refusal.ts';
 import { type BatchBody, type ParsedBatch, parseBatch } from './parse-batch.ts';
 
@@ -22,7 +22,7 @@ const queue = fairQueue({ concurrency: 1, maxWaiting: MAX_WAITING, items: 'batch
  * serializing them as protobuf takes a good part of a second, during which scans would wait. Accounts take turns there.
  * The body's memory is transferred. Throws a Refusal.
  */
-export async function readBatch(raw: Buffer, { account, signal }: Reader): Promise<BatchBody> {
+export async function readBatch(raw: Buffer, { account, signal }: BodyOwner): Promise<BatchBody> {
   const read =
     raw.length < LARGE_BYTES
       ? parseBatch(raw)

@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { Code } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RULES } from '../../../common/contract/user-agent.ts';
+import { RULES_VERSION } from '../../../common/contract/user-agent.ts';
 import type { LogRecord } from '../../../common/log/log.ts';
 import { MAY_BE_IDLE } from '../../../common/postgres/connection-options.ts';
 import type { Queryable } from '../../../common/postgres/sql.ts';
@@ -311,7 +311,7 @@ test('a line of an archive file has every column', async () => {
         scanned.accountId,
         scanned.codeId,
         'person',
-        String(RULES),
+        String(RULES_VERSION),
         'GB',
         'mobile',
       ],

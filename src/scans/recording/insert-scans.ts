@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { RULES } from '../../../common/contract/user-agent.ts';
+import { RULES_VERSION } from '../../../common/contract/user-agent.ts';
 import { run, statement } from '../../../common/postgres/sql.ts';
 import { arrayParameters, columnsOf, copyRows, listed, type RowOf } from '../../db/columns.ts';
 import { rowArrays } from '../column-arrays.ts';
@@ -50,7 +50,7 @@ function rowOf(scan: DerivedScan): RowOf<ScanEntity> {
     account_id: scan.accountId,
     code_id: scan.codeId,
     kind: scan.kind,
-    rules: RULES,
+    rules: RULES_VERSION,
     country: scan.country,
     device: scan.device,
     operating_system: scan.operating_system,

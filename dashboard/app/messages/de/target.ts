@@ -37,7 +37,7 @@ export const target: typeof en = {
   preview: {
     title: 'Vorschau',
     country: 'Land',
-    anyCountry: 'Unbekannt',
+    unknown: 'Unbekannt',
     language: 'Sprache',
     device: 'Gerät',
     system: 'Betriebssystem',

@@ -36,7 +36,7 @@ export const target = {
   preview: {
     title: 'Preview',
     country: 'Country',
-    anyCountry: 'Unknown',
+    unknown: 'Unknown',
     language: 'Language',
     device: 'Device',
     system: 'Operating system',

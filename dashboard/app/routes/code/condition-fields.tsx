@@ -102,13 +102,13 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
       const chosen =
         rule.countries.length === 0
           ? form.choose
-          : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.anyCountry));
+          : format.list(rule.countries.map((code) => format.country(code) ?? target.preview.unknown));
       return (
         <>
           <div data-invalid={error('countries') ? true : undefined}>
             <Picker
               label={form.kinds.countries}
-              options={[...countries, { id: 'unknown', label: target.preview.anyCountry }]}
+              options={[...countries, { id: 'unknown', label: target.preview.unknown }]}
               value={rule.countries}
               onChange={(chosen) => onChange({ ...rule, countries: chosen })}
               isMultiple
@@ -152,7 +152,7 @@ export function ConditionFields({ kind, rule, path, errors, onChange }: Conditio
           label={form.kinds.systems}
           options={[
             ...SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name })),
-            { id: 'unknown', label: target.preview.anyCountry },
+            { id: 'unknown', label: target.preview.unknown },
             ...otherSystems.map((id) => ({ id, label: id })),
           ]}
           value={rule.systems}

@@ -35,7 +35,7 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
   const { preview } = texts;
   const countries = useCountries();
   const [country, setCountry] = useState('');
-  const countryName = format.country(country) ?? preview.anyCountry;
+  const countryName = format.country(country) ?? preview.unknown;
   const [language, setLanguage] = useState('');
   const [device, setDevice] = useState<string>('mobile');
   const [system, setSystem] = useState<string>('ios');
@@ -74,7 +74,7 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
           </span>
           <Picker
             label={preview.country}
-            options={[{ id: '', label: preview.anyCountry }, ...countries]}
+            options={[{ id: '', label: preview.unknown }, ...countries]}
             value={[country]}
             onChange={([chosen = '']) => setCountry(chosen)}
           >
@@ -95,7 +95,7 @@ export function TargetPreview({ code, draft, problem }: TargetPreviewProps) {
           label={preview.system}
           options={[
             ...SYSTEMS.map((name) => ({ id: name.toLowerCase(), label: name })),
-            { id: 'unknown', label: preview.anyCountry },
+            { id: 'unknown', label: preview.unknown },
           ]}
           value={system}
           onChange={setSystem}
