@@ -52,7 +52,7 @@ import { targetsService } from './targets/service.ts';
 import { deleteAccountLabels } from './taxonomy/delete-account-labels.ts';
 import { taxonomyService } from './taxonomy/service.ts';
 import { deleteAccountEndpoints } from './webhooks/endpoints/delete-endpoint.ts';
-import type { Seal } from './webhooks/seal.ts';
+import type { SecretCipher } from './webhooks/secret-cipher.ts';
 import { webhooksService } from './webhooks/service.ts';
 
 /** What each module does when an account is closed. Labels are erased after the codes that reference them. */
@@ -90,7 +90,7 @@ interface Parts {
   readonly database: Database;
   readonly log: Log;
   readonly accountCleanup: AccountCleanup;
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   readonly logger: Logger;
   /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
@@ -102,7 +102,7 @@ export function services({
   database,
   log,
   accountCleanup,
-  seal,
+  secretCipher,
   logger,
   stopping,
 }: Parts): (target: Services) => void {
@@ -153,7 +153,12 @@ export function services({
     target.service(AccountsService, accountsService({ database, cursors: byId, accountCleanup }));
     target.service(
       WebhooksService,
-      webhooksService({ database, cursors: { byId, byName }, seal, allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE }),
+      webhooksService({
+        database,
+        cursors: { byId, byName },
+        secretCipher,
+        allowPrivate: config.WEBHOOKS_ALLOW_PRIVATE,
+      }),
     );
     target.service(DomainsService, domainsService({ database, platform: platformOf(config) }));
   };

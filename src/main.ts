@@ -24,7 +24,7 @@ import { entities } from './entities.ts';
 import { serveCalls, startBackgroundWork, startPublishing, startRecording } from './roles.ts';
 import { postgresAnswers } from './rpc/serve.ts';
 import { makeSalts } from './scans/recording/visitors.ts';
-import { sealWith } from './webhooks/seal.ts';
+import { secretCipherWith } from './webhooks/secret-cipher.ts';
 
 /** Limit for the whole shutdown, in ms: an unresponsive connection must not keep the process alive. */
 const STOP_MS = 25_000;
@@ -84,7 +84,7 @@ async function main(config: CoreConfig): Promise<void> {
     log,
     notifications,
     accountCleanup: accountCleanupFor(config, database),
-    seal: sealWith(config.SECRET_KEY, config.FORMER_SECRET_KEY),
+    secretCipher: secretCipherWith(config.SECRET_KEY, config.FORMER_SECRET_KEY),
     logger,
     running,
   };

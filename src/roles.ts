@@ -21,7 +21,7 @@ import { startWorker } from './jobs/worker.ts';
 import { type Servers, serve } from './rpc/serve.ts';
 import { openTls, type Tls } from './rpc/tls.ts';
 import { startRecorder } from './scans/recording/recorder.ts';
-import type { Seal } from './webhooks/seal.ts';
+import type { SecretCipher } from './webhooks/secret-cipher.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
 /** What the roles of a process share. */
@@ -31,7 +31,7 @@ export interface CoreProcess {
   readonly log: Log;
   readonly notifications: Notifications;
   readonly accountCleanup: AccountCleanup;
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   readonly logger: Logger;
   /** Stops what the roles have started, in reverse order. */
   readonly running: AsyncDisposableStack;
@@ -80,7 +80,7 @@ export function startRecording({ config, database, log, logger, running }: CoreP
 
 /** `worker`: does what no call waits for, or not for long. */
 export function startBackgroundWork(core: CoreProcess): void {
-  const { config, database, log, notifications, accountCleanup, seal, logger, running } = core;
+  const { config, database, log, notifications, accountCleanup, secretCipher, logger, running } = core;
   const { pool } = database;
   const platformUrl = config.PUBLIC_URL;
   const tasks = backgroundTasks(database, platformUrl);
@@ -91,7 +91,7 @@ export function startBackgroundWork(core: CoreProcess): void {
   const checks = startChecks({ database, platform: platformOf(config), notifications, logger });
   running.defer(() => checks.stop());
   const { WEBHOOKS_ALLOW_PRIVATE: allowPrivate, DNS_RESOLVERS: resolvers } = config;
-  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate, resolvers, logger });
+  const webhooks = startWebhooks({ pool, log, notifications, secretCipher, allowPrivate, resolvers, logger });
   running.defer(() => webhooks.stop());
   const clearing = periodically(SWEEP_MS, 'clearing a closed account', logger, accountCleanup.sweep);
   // Not awaited: a large account may take minutes, and the next core continues.

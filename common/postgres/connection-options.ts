@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import { urlsOfHosts } from './database-url.ts';
-import { clientOf, tlsTo, type WantedState } from './servers.ts';
+import { clientClassFor, tlsTo, type WantedState } from './servers.ts';
 import { promptQuery } from './sql.ts';
 
 /**
@@ -47,7 +47,7 @@ export function connectionOptions(url: string, settings = ''): ConnectionOptions
   if (others.length === 0 && wanted === 'any')
     return { ...config, ssl: tlsTo(config.host, config.ssl), Client: pg.Client, onConnect };
   const servers = [config, ...others].map(({ host = 'localhost', port = 5432 }) => ({ host, port }));
-  return { ...config, Client: clientOf(servers, wanted), onConnect };
+  return { ...config, Client: clientClassFor(servers, wanted), onConnect };
 }
 
 /** Options for a pool of such connections. */

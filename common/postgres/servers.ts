@@ -40,7 +40,7 @@ const ignore = () => undefined;
  * to the server that was found last, and search for another one once it can't be reached or has changed its state: all
  * servers are asked at once, since a machine that has vanished answers none.
  */
-export function clientOf(servers: readonly Server[], wanted: WantedState): typeof pg.Client {
+export function clientClassFor(servers: readonly Server[], wanted: WantedState): typeof pg.Client {
   let found: Promise<Server> | undefined;
 
   /** Fails if no server is found within `withinMs`. */

@@ -1,14 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JWTPayload } from 'jose';
-import { sealFor } from './seal.ts';
+import { cookieCipherFor } from './cookie-cipher.ts';
 
 /**
- * A cookie with sealed content, which any instance with the same `SECRET_KEY` reads. With the prefix `__Host-` browsers
- * accept it only as `Secure` and from this very host, and send it to no other one. Over http, which `DASHBOARD_URL`
- * allows on localhost only, it has neither: there many versions of Safari accept no `Secure` cookies (WebKit bug
- * 281149), so that nobody could sign in.
+ * A cookie with encrypted content, which any instance with the same `SECRET_KEY` reads. With the prefix `__Host-`
+ * browsers accept it only as `Secure` and from this very host, and send it to no other one. Over http, which
+ * `DASHBOARD_URL` allows on localhost only, it has neither: there many versions of Safari accept no `Secure` cookies
+ * (WebKit bug 281149), so that nobody could sign in.
  */
-export interface SealedCookie {
+export interface EncryptedCookie {
   /** The content that a request carries; undefined if there is none that is valid. */
   read(request: FastifyRequest): Promise<JWTPayload | undefined>;
   /** Sets the cookie. `expiresAt`: s since 1970. */
@@ -22,30 +22,30 @@ interface CookieOptions {
 }
 
 /** `name`: without the prefix. */
-export function sealedCookie(name: string, options: CookieOptions): SealedCookie {
-  return sealedCookies(name, options).named('');
+export function encryptedCookie(name: string, options: CookieOptions): EncryptedCookie {
+  return encryptedCookies(name, options).named('');
 }
 
-/** Cookies with sealed content for one purpose, whose names begin with it. */
-export function sealedCookies(purpose: string, { secretKey, dashboardUrl }: CookieOptions) {
+/** Cookies with encrypted content for one purpose, whose names begin with it. */
+export function encryptedCookies(purpose: string, { secretKey, dashboardUrl }: CookieOptions) {
   const secure = dashboardUrl.startsWith('https:');
   // Servers on other ports of localhost get and set the same cookies.
   const prefix = `${secure ? '__Host-' : 'signpost-'}${purpose}`;
   // Lax rather than Strict: the OpenID provider, and links in e-mails, send people here from other sites.
   const attributes = { path: '/', httpOnly: true, secure, sameSite: 'lax' } as const;
-  const seal = sealFor(purpose, secretKey);
+  const cipher = cookieCipherFor(purpose, secretKey);
   return {
     /** The cookie with this suffix. */
-    named(suffix: string): SealedCookie {
+    named(suffix: string): EncryptedCookie {
       const cookie = prefix + suffix;
       return {
         async read(request) {
-          const sealed = request.cookies[cookie];
-          return sealed === undefined ? undefined : seal.open(sealed);
+          const encrypted = request.cookies[cookie];
+          return encrypted === undefined ? undefined : cipher.decrypt(encrypted);
         },
         async write(reply, content, expiresAt) {
-          const sealed = await seal.close(content, expiresAt);
-          reply.setCookie(cookie, sealed, { ...attributes, expires: new Date(expiresAt * 1_000) });
+          const encrypted = await cipher.encrypt(content, expiresAt);
+          reply.setCookie(cookie, encrypted, { ...attributes, expires: new Date(expiresAt * 1_000) });
         },
         clear(reply) {
           reply.clearCookie(cookie, attributes);

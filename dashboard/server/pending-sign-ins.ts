@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { sealedCookies } from './cookies.ts';
+import { encryptedCookies } from './cookies.ts';
 
 /** How long a person may take at the provider, in s. */
 const SIGN_IN_S = 10 * 60;
@@ -30,7 +30,7 @@ export type SignIn = Readonly<z.infer<typeof SIGN_IN>>;
  * time.
  */
 export function pendingSignIns(options: { secretKey: Buffer; dashboardUrl: string }) {
-  const cookies = sealedCookies('sign-in', options);
+  const cookies = encryptedCookies('sign-in', options);
   const cookieOf = (state: string) => cookies.named(suffixOf(state));
   return {
     async add(request: FastifyRequest, reply: FastifyReply, signIn: SignIn): Promise<void> {

@@ -6,9 +6,9 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { type Logger, pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { Role } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
+import { cookieCipherFor } from './cookie-cipher.ts';
 import type { Core } from './core.ts';
 import { type OpenidProvider, ProviderUnavailableError } from './openid-provider.ts';
-import { sealFor } from './seal.ts';
 import { createServer } from './server.ts';
 
 const SECRET_KEY = Buffer.alloc(32);
@@ -107,9 +107,9 @@ test('one client’s made-up links do not delay those of others behind the same 
 /** The headers of a browser that has begun a sign-in with the state `s`. */
 async function begun(wayIn: { to?: string; account?: string }): Promise<{ cookie: string }> {
   const checks = { state: 's', nonce: 'n', verifier: 'v', to: `${ORIGIN}/`, ...wayIn };
-  const sealed = await sealFor('sign-in', SECRET_KEY).close(checks, Math.floor(Date.now() / 1_000) + 60);
+  const encrypted = await cookieCipherFor('sign-in', SECRET_KEY).encrypt(checks, Math.floor(Date.now() / 1_000) + 60);
   const suffix = createHash('sha256').update(checks.state).digest('base64url').slice(0, 16);
-  return { cookie: `__Host-sign-in-${suffix}=${sealed}` };
+  return { cookie: `__Host-sign-in-${suffix}=${encrypted}` };
 }
 
 test('made-up codes are checked by the provider 50 at a time', async () => {
@@ -214,7 +214,7 @@ test('questions about sessions take at most 32 connections to the core, and pers
   const cookieOf = async (email: string) => {
     const session = { id: email, startedAt: now, expiresAt: now + 60, email, subject: email, name: null };
     const content = { ...session, account: 'acct_1', member: 'mbr_1' };
-    return `__Host-session=${await sealFor('session', SECRET_KEY).close(content, now + 60)}`;
+    return `__Host-session=${await cookieCipherFor('session', SECRET_KEY).encrypt(content, now + 60)}`;
   };
   const [flooding, other] = await Promise.all(['flooding@example.com', 'other@example.com'].map(cookieOf));
   const order: string[] = [];

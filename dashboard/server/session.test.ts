@@ -7,8 +7,8 @@ import { internal } from '../../test/contract/internal.ts';
 import { newAuthority } from '../../test/harness/certificates.ts';
 import { type Signpost, startSignpost } from '../../test/harness/processes.ts';
 import { Browser } from './browser.fixture.ts';
+import { cookieCipherFor } from './cookie-cipher.ts';
 import { type Dashboard, redeem, signInWithLink, startDashboard } from './dashboard.fixture.ts';
-import { sealFor } from './seal.ts';
 import { SESSION_S } from './session.ts';
 
 /** Sessions that links start: cookies, origins, switching accounts, signing out. */
@@ -131,7 +131,7 @@ test('a session opens any account of the person, and no other one', async () => 
   const added = await internal(signpost, AccountsService, second).addMember({ email: EMAIL, role: Role.VIEWER });
   // As it is after sign-in at a provider.
   const content = { id: 'x', startedAt: now(), expiresAt: now() + 60, email: EMAIL, name: 'Anna', subject: 'anna' };
-  const browser = withCookie(await seal({ ...content, account, member }));
+  const browser = withCookie(await encrypt({ ...content, account, member }));
   const opened = await switchTo(browser, second);
   expect([opened.status, await opened.json()]).toEqual([
     200,
@@ -149,8 +149,8 @@ test('a session opens any account of the person, and no other one', async () => 
 });
 
 const now = () => Math.floor(Date.now() / 1_000);
-const seal = (content: Record<string, unknown>, { expiresAt = now() + 60, key = dashboard.secretKey } = {}) =>
-  sealFor('session', key).close(content, expiresAt);
+const encrypt = (content: Record<string, unknown>, { expiresAt = now() + 60, key = dashboard.secretKey } = {}) =>
+  cookieCipherFor('session', key).encrypt(content, expiresAt);
 
 describe('the session cookie', () => {
   test('is for this site only, unreadable by scripts, and expires with the session', async () => {
@@ -178,15 +178,15 @@ describe('the session cookie', () => {
       changed: `${valid.slice(0, -3)}${valid.at(-3) === 'A' ? 'B' : 'A'}${valid.slice(-2)}`,
       cut: valid.slice(0, -10),
       empty: 'x',
-      'of another key': await seal(content, { key: randomBytes(32) }),
-      'of another purpose': await sealFor('sign-in', dashboard.secretKey).close(content, now() + 60),
-      expired: await seal(content, { expiresAt: now() - 1 }),
-      incomplete: await seal({ ...content, member: undefined }),
+      'of another key': await encrypt(content, { key: randomBytes(32) }),
+      'of another purpose': await cookieCipherFor('sign-in', dashboard.secretKey).encrypt(content, now() + 60),
+      expired: await encrypt(content, { expiresAt: now() - 1 }),
+      incomplete: await encrypt({ ...content, member: undefined }),
     };
     for (const [what, value] of Object.entries(worthless)) {
       expect([what, await statusOf(withCookie(value))]).toEqual([what, 401]);
     }
-    expect(await statusOf(withCookie(await seal(content)))).toBe(200);
+    expect(await statusOf(withCookie(await encrypt(content)))).toBe(200);
   });
 
   test('is worthless after signing out, also a copy of it', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type SealedCookie, sealedCookie } from './cookies.ts';
+import { type EncryptedCookie, encryptedCookie } from './cookies.ts';
 import type { Core } from './core.ts';
 import { type EndedSessions, endedSessions } from './ended-sessions.ts';
 
@@ -55,7 +55,7 @@ export function openSessions(options: {
   core: Core;
   logger: Logger;
 }): Sessions {
-  const cookie: SealedCookie = sealedCookie('session', options);
+  const cookie: EncryptedCookie = encryptedCookie('session', options);
   const ended = endedSessions({ ...options, lifetimeS: SESSION_S });
   const update = (reply: FastifyReply, session: Session) => cookie.write(reply, session, session.expiresAt);
   return {

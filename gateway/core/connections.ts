@@ -26,7 +26,7 @@ const KEEPALIVE = { pingIntervalMs: 10_000, pingTimeoutMs: 5_000, pingIdleConnec
 /** Returns the IP addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
-export interface ConnectionOptions {
+export interface CoreConnectionOptions {
   /** `host:port`, where the host is a name or an IP address. */
   readonly addresses: readonly string[];
   /** PEM, the CA of the servers' certificates; unencrypted if undefined. */
@@ -46,7 +46,7 @@ export interface CoreConnections {
 }
 
 /** Manages connections to the cores; it connects with the first call. */
-export function connectCores({ addresses, ca, resolve = resolveBySystem }: ConnectionOptions): CoreConnections {
+export function connectCores({ addresses, ca, resolve = resolveBySystem }: CoreConnectionOptions): CoreConnections {
   const hosts = addresses.map(parseAddress);
   let cores = new Map<string, Core>();
   let resolved: Promise<void> | undefined;

@@ -11,7 +11,7 @@ import { failure, readFailure } from '../../common/contract/errors.ts';
 import { freePort, LOOPBACK } from '../../local/free-port.ts';
 import { CodesService } from '../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import { serveGrpc } from '../../src/rpc/grpc-server.ts';
-import type { Listening } from '../../src/rpc/server-options.ts';
+import type { ListeningServer } from '../../src/rpc/server-options.ts';
 import { startDns } from '../../test/harness/dns.ts';
 import { callUnary } from './call.ts';
 import type { Resolve } from './connections.ts';
@@ -24,7 +24,7 @@ async function serve(implementation: Implementation, port = 0, host = LOOPBACK):
   return `${host}:${server.port}`;
 }
 
-async function start(implementation: Implementation, port = 0, host = LOOPBACK): Promise<Listening> {
+async function start(implementation: Implementation, port = 0, host = LOOPBACK): Promise<ListeningServer> {
   const server = await serveGrpc({
     host,
     port,

@@ -19,12 +19,12 @@ import { methodName } from '../../common/contract/method-name.ts';
 import { observeCalls } from '../../common/telemetry/observe-calls.ts';
 import { callUnary, canceled, NotProcessedError, type UnaryCall, type UnaryResponse } from './call.ts';
 import { estimateCoreClock } from './clock.ts';
-import { type ConnectionOptions, connectCores } from './connections.ts';
+import { type CoreConnectionOptions, connectCores } from './connections.ts';
 
 /** Maximum attempts of a call whose connection closes before the core processes it. */
 const MAX_ATTEMPTS = 3;
 
-export interface GrpcOptions extends ConnectionOptions {
+export interface GrpcOptions extends CoreConnectionOptions {
   /** The default timeout of a call. */
   readonly timeoutMs: number;
 }

@@ -9,7 +9,7 @@ import { createWakeup, type Wakeup } from '../../common/runtime/wakeup.ts';
 /**
  * The kinds of work that processes are notified of: outbox rows, webhook deliveries, domain checks, relabelled codes.
  */
-export type Work = 'outbox' | 'webhooks' | 'domains' | 'labels';
+export type NotifiedWork = 'outbox' | 'webhooks' | 'domains' | 'labels';
 
 const CHANNEL = 'signpost_work';
 
@@ -29,7 +29,7 @@ const MAX_RETRY_MS = 30_000;
 const send = promptStatement('notifications_check', `select pg_notify('${CHANNEL}', $1)`);
 
 /** An SQL expression that notifies all processes when its transaction commits. */
-export function notifying(work: Work): string {
+export function notifying(work: NotifiedWork): string {
   return `pg_notify('${CHANNEL}', '${work}')`;
 }
 
@@ -39,7 +39,7 @@ export interface Notifications {
    * Returns a wake-up for which notifications of `work` end a wait. Waits take at most some ten seconds, and `pollMs`
    * while no notifications arrive.
    */
-  wakeup(work: Work, pollMs: number): Wakeup;
+  wakeup(work: NotifiedWork, pollMs: number): Wakeup;
   /** Whether notifications arrive; false while Postgres or the connection is lost. */
   arriving(): boolean;
   stop(): Promise<void>;
@@ -58,7 +58,7 @@ export function listen(
 ): Notifications {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const wakeups = new Map<Work, Set<Wakeup>>();
+  const wakeups = new Map<NotifiedWork, Set<Wakeup>>();
   let arriving = false;
   let reported = false;
   let failures = 0;
@@ -86,7 +86,7 @@ export function listen(
       let awaited = { id: '', arrived: () => {} };
       client.on('notification', ({ payload }) => {
         if (payload === awaited.id) awaited.arrived();
-        for (const wakeup of wakeups.get(payload as Work) ?? []) wakeup.notify();
+        for (const wakeup of wakeups.get(payload as NotifiedWork) ?? []) wakeup.notify();
       });
       await client.query(promptQuery(`listen ${CHANNEL}`));
       while (!signal.aborted) {

@@ -3,13 +3,13 @@ import { createContextValues } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
 import { readFailure } from '../../common/contract/errors.ts';
-import { type FollowedWork, requestWindow, type Work, workStreams } from './progress.ts';
+import { type BackgroundWork, type FollowedWork, requestWindow, workStreams } from './progress.ts';
 
 const CONNECTIONS = 8;
 
 /** Returns a function that starts a request, with an idempotency key or without. `read`: the work as it is by now. */
 function window(
-  read: () => Work = () => ({ position: 1 }),
+  read: () => BackgroundWork = () => ({ position: 1 }),
   { windowMs = 60_000, timeoutMs = Number.POSITIVE_INFINITY, isOpen = (): boolean => true } = {},
 ) {
   const { wait, closes } = requestWindow({
@@ -30,12 +30,12 @@ function window(
 const KEYED = { 'idempotency-key': 'a' };
 
 /** Whether it is answered a moment later. */
-function isAnswered(request: Promise<Work>): Promise<boolean> {
+function isAnswered(request: Promise<BackgroundWork>): Promise<boolean> {
   return Promise.race([request.then(() => true), sleep(50).then(() => false)]);
 }
 
 test('requests wait until their work is completed', async () => {
-  let work: Work = { position: 1 };
+  let work: BackgroundWork = { position: 1 };
   const waiting = window(() => work)({});
   expect(await isAnswered(waiting)).toBe(false);
   work = { position: 2, completedAt: new Date() };
@@ -90,9 +90,13 @@ test('requests whose callers have left make room', async () => {
 
 test('a stream of work that ends before the work is completed says why, unless its caller has left', async () => {
   const never = new AbortController().signal;
-  const watched = async ({ call = never, stopping = never, ...part }: Partial<FollowedWork<Work>> & Signals) => {
+  const watched = async ({
+    call = never,
+    stopping = never,
+    ...part
+  }: Partial<FollowedWork<BackgroundWork>> & Signals) => {
     const work = { read: async () => ({ position: 1 }), isOpen: async () => true, ...part };
-    const seen: Work[] = [];
+    const seen: BackgroundWork[] = [];
     try {
       for await (const each of workStreams(stopping)('a', work, call)) seen.push(each);
     } catch (error) {
@@ -108,7 +112,7 @@ test('a stream of work that ends before the work is completed says why, unless i
 
 test('an account has 50 open streams of work at a time; one that ended, failed or was left makes room', async () => {
   const watch = workStreams(new AbortController().signal);
-  const work = { read: async (): Promise<Work> => ({ position: 1 }), isOpen: async () => true };
+  const work = { read: async (): Promise<BackgroundWork> => ({ position: 1 }), isOpen: async () => true };
   const begin = async (accountId: string, signal = new AbortController().signal, followed = work) => {
     const stream = watch(accountId, followed, signal);
     await stream.next();

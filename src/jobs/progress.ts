@@ -18,7 +18,7 @@ const POLL_MS = { first: 5, last: 50 };
 const ANSWER_MS = 1_000;
 
 /** Work in the background as its row describes it. */
-export interface Work {
+export interface BackgroundWork {
   /** Rows before this index are final. */
   readonly position: number;
   /** When its last row became final; null until then. */
@@ -26,12 +26,12 @@ export interface Work {
 }
 
 /** Whether every row of the work is final. */
-export function isCompleted({ completedAt }: Work): boolean {
+export function isCompleted({ completedAt }: BackgroundWork): boolean {
   return completedAt != null;
 }
 
 /** Work that is followed until it is completed. */
-export interface FollowedWork<Item extends Work> {
+export interface FollowedWork<Item extends BackgroundWork> {
   /** Reads it again. */
   read(): Promise<Item>;
   /** Whether its account is open; the work of a closed one never continues. */
@@ -47,7 +47,7 @@ export interface RequestWindow {
    * returns it as it is then. Never fails once the work is stored. Meanwhile the caller's next large message can be
    * read.
    */
-  wait<Item extends Work>(
+  wait<Item extends BackgroundWork>(
     stored: Item,
     work: FollowedWork<Item>,
     closes: number,
@@ -103,7 +103,7 @@ export function requestWindow(options: {
 }
 
 /** Follows work of an account until it is completed, or until `call` aborts. `accountId`: UUID. */
-export type Watch = <Item extends Work>(
+export type Watch = <Item extends BackgroundWork>(
   accountId: string,
   work: FollowedWork<Item>,
   call: AbortSignal,
@@ -122,7 +122,7 @@ export function workStreams(stopping: AbortSignal): Watch {
   return (accountId, work, call) => streams(accountId, follow(work, call, stopping));
 }
 
-async function* follow<Item extends Work>(
+async function* follow<Item extends BackgroundWork>(
   { read, isOpen }: FollowedWork<Item>,
   call: AbortSignal,
   stopping: AbortSignal,

@@ -7,7 +7,7 @@ import { closePort, descriptorOf } from '../../common/http/close-port.ts';
 import { limitPipelining, limitUnread } from '../../common/http/http-limits.ts';
 import { connectHandler } from './connect-handler.ts';
 import { HEAD_MS, limitConnections, limitSessions } from './connection-limits.ts';
-import { type Listening, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './server-options.ts';
+import { type ListeningServer, MAX_STREAMS, RECEIVE_MS, type ServerOptions } from './server-options.ts';
 import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls } from './tls.ts';
 
@@ -24,7 +24,7 @@ const CHECK_MS = 5_000;
  */
 export async function serveConnect(
   options: ServerOptions & { readonly corsOrigins: readonly string[] },
-): Promise<Listening> {
+): Promise<ListeningServer> {
   const shutdown = new AbortController();
   const handler = connectHandler(options, shutdown.signal);
   const http1 = createServer(

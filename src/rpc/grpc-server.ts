@@ -18,7 +18,7 @@ import {
 } from './grpc-calls.ts';
 import { interceptHeaders, UNKNOWN_PATH } from './grpc-headers.ts';
 import { MAX_MESSAGE_BYTES } from './message-limits.ts';
-import { type Listening, MAX_STREAMS, type ServerOptions } from './server-options.ts';
+import { type ListeningServer, MAX_STREAMS, type ServerOptions } from './server-options.ts';
 import { limitStreams, RESET_LIMITS } from './stream-limits.ts';
 import type { Tls, TlsContext } from './tls.ts';
 
@@ -26,7 +26,7 @@ import type { Tls, TlsContext } from './tls.ts';
  * Serves native gRPC with grpc-js: the same implementations and interceptors as on the Connect port. Measured 1.6 times
  * (unary, Connect protocol) to 3 times (gRPC) as fast as connect-node, so gateways use this port.
  */
-export async function serveGrpc(options: ServerOptions): Promise<Listening> {
+export async function serveGrpc(options: ServerOptions): Promise<ListeningServer> {
   const specs: MethodImplSpec[] = [];
   options.register({
     service: (service, implementation) =>

@@ -23,7 +23,7 @@ const PART_BYTES = 64 * 1024;
 const PART_MS = 2;
 
 /** Limits on reading a message. */
-export interface Reading {
+export interface ReadLimits {
   /** Maximum fields of a binary message, or values of a JSON one. */
   readonly values: number;
   /** Aborted when the caller no longer waits: the rest is then not read. */
@@ -38,7 +38,7 @@ export interface Reading {
 export async function readMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
-  { values, signal }: Reading,
+  { values, signal }: ReadLimits,
 ): Promise<MessageShape<Schema>> {
   const message = create(schema);
   const budget = new Budget(values);
@@ -80,7 +80,7 @@ const JSON_OPTIONS = { ignoreUnknownFields: true };
 export async function readJsonMessage<Schema extends DescMessage>(
   schema: Schema,
   bytes: Uint8Array,
-  { values, signal }: Reading,
+  { values, signal }: ReadLimits,
 ): Promise<MessageShape<Schema>> {
   const budget = new Budget(values);
   countJson(bytes, budget);

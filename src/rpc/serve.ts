@@ -22,7 +22,7 @@ import { limitImages } from './image-queue.ts';
 import { limitLists } from './list-queue.ts';
 import { observe } from './observe.ts';
 import { alphaReflection, reflection } from './reflection.ts';
-import type { Listening, RegisterServices, Services } from './server-options.ts';
+import type { ListeningServer, RegisterServices, Services } from './server-options.ts';
 import { rejectTimeouts } from './timeouts.ts';
 import type { Tls } from './tls.ts';
 import { validate } from './validate.ts';
@@ -94,7 +94,7 @@ export async function serve(options: {
     limitLists(),
     validate,
   ];
-  const servers: Listening[] = [];
+  const servers: ListeningServer[] = [];
   const drain = () => {
     serving = false;
     for (const server of servers) server.drain();

@@ -32,7 +32,7 @@ export interface ServerOptions {
 }
 
 /** A listening server. */
-export interface Listening {
+export interface ListeningServer {
   readonly port: number;
   /** From now on each HTTP/1.1 connection is closed after its next response. */
   drain(): void;

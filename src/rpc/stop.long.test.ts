@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { serveConnect } from './connect-server.ts';
 import { serveGrpc } from './grpc-server.ts';
-import type { Listening } from './server-options.ts';
+import type { ListeningServer } from './server-options.ts';
 
 /** Longer than any test may take. */
 const LONG_MS = 600_000;
@@ -17,7 +17,7 @@ const options = {
   corsOrigins: [],
 };
 
-async function started(serve: (options: never) => Promise<Listening>): Promise<Listening> {
+async function started(serve: (options: never) => Promise<ListeningServer>): Promise<ListeningServer> {
   const server = await serve(options as never);
   onTestFinished(() => server.stop(0));
   return server;
@@ -26,7 +26,7 @@ async function started(serve: (options: never) => Promise<Listening>): Promise<L
 /** Opens a connection that sends only `start`. */
 async function connectionWith(
   start: string,
-  { port }: Listening,
+  { port }: ListeningServer,
 ): Promise<{ socket: Socket; ended: Promise<unknown> }> {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());

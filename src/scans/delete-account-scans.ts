@@ -149,7 +149,7 @@ export async function finishDeletion(
   await transaction(pool, (tx) => tx.query(LOCK_OUT_RECORDERS));
   for await (const codeId of scannedCodes(pool, accountId)) {
     signal?.throwIfAborted();
-    await deleteCode(pool, codeId);
+    await deleteScansOfCode(pool, codeId);
   }
   // Counters of the account and of weeks contain the values of the scans, so they go now and not with the next
   // recorder.
@@ -180,7 +180,7 @@ async function* scannedCodes(pool: Pool, accountId: string): AsyncGenerator<stri
  * Deletes the rows of one code and their counters from a single snapshot, so that the two stay consistent. On a
  * conflict with a recorder it is repeated, and after a few attempts it locks recorders out.
  */
-async function deleteCode(pool: Pool, codeId: string): Promise<void> {
+async function deleteScansOfCode(pool: Pool, codeId: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await transaction(pool, async (tx) => {

@@ -18,7 +18,7 @@ export const ScanEntity = defineEntity({
     operatingSystem: p.text().collation('C'),
     browser: p.text().collation('C'),
     referrer: p.text().collation('C'),
-    /** A keyed hash whose key is destroyed after the day, or a random number. */
+    /** A keyed hash whose salt is destroyed after the day, or a random number. */
     visitor: p.bigint('bigint'),
     /** The version of the code's target that answered; null, as the following two, if it had never been changed. */
     targetVersion: p.integer().nullable(),
@@ -35,7 +35,7 @@ export const ScanEntity = defineEntity({
 
 export type ScanEntity = InferEntity<typeof ScanEntity>;
 
-/** The keys of visitor hashes, in a table that is not in the write-ahead log. */
+/** The salts of visitor hashes, in a table that is not in the write-ahead log. */
 export const VisitorSaltEntity = defineEntity({
   name: 'VisitorSalt',
   tableName: 'visitor_salts',

@@ -15,7 +15,7 @@ import { queueOf } from './sending/queue.ts';
 import { eventRecord, type Tenant, webhooksFixture } from './webhooks.fixture.ts';
 
 const URL = 'https://hooks.example.com/signpost?shop=4';
-const { pool, seal, newAccount } = await webhooksFixture();
+const { pool, secretCipher, newAccount } = await webhooksFixture();
 
 let account: Tenant;
 beforeEach(async () => {
@@ -144,7 +144,7 @@ describe('endpoints', () => {
     expect(await auditLog()).toEqual([`a test: CreateEndpoint ${first.id}`, `a test: CreateEndpoint ${second.id}`]);
   });
 
-  test('the database stores no secret in plaintext, and a secret copied to another row does not open', async () => {
+  test('the database stores no secret in plaintext, and a secret copied to another row can’t be decrypted', async () => {
     const { id, secret } = await create();
     const { rows } = await pool.query<{ secret: Buffer; whole: string }>(
       'select secret, e::text as whole from webhook_endpoints e where account_id = $1',
@@ -154,8 +154,8 @@ describe('endpoints', () => {
     if (!row) throw new Error('no row');
     expect(row.whole).not.toContain(secret);
     expect(Buffer.concat([row.secret]).includes(Buffer.from(secret.slice(6), 'base64'))).toBe(false);
-    expect(seal.open(decodeId('hook', id) ?? '', row.secret)).toBe(secret);
-    expect(() => seal.open(newUuid(), row.secret)).toThrow();
+    expect(secretCipher.decrypt(decodeId('hook', id) ?? '', row.secret)).toBe(secret);
+    expect(() => secretCipher.decrypt(newUuid(), row.secret)).toThrow();
   });
 
   test.each([
@@ -297,7 +297,7 @@ describe('endpoints', () => {
     expect(await count(id, `status = 'pending'`)).toBe(5_002);
     const { rows } = await pool.query('select url, secret from webhook_endpoints where id = $1', [uuid]);
     const capacity = { id: uuid, ...rows[0], deliveries: 10, bytes: 1_000, testsOnly: false, hasNone: true };
-    expect(await queueOf(pool, newUuid(), 60_000, seal.keyIds).due([capacity], [], 1_000)).toEqual([]);
+    expect(await queueOf(pool, newUuid(), 60_000, secretCipher.keyIds).due([capacity], [], 1_000)).toEqual([]);
     await webhooks.updateEndpoint({ id, enabled: true });
     expect(await count(id, `status = 'pending' and event_type <> 'webhook.test'`)).toBe(0);
     expect(await count(id, `status = 'pending'`)).toBe(1);
@@ -380,14 +380,14 @@ describe('endpoints', () => {
        from webhook_endpoints where id = $1`,
       [uuid],
     );
-    expect(seal.open(uuid, rows[0].secret)).toBe(rotated.secret);
-    expect(seal.open(uuid, rows[0].former_secret)).toBe(secret);
+    expect(secretCipher.decrypt(uuid, rows[0].secret)).toBe(rotated.secret);
+    expect(secretCipher.decrypt(uuid, rows[0].former_secret)).toBe(secret);
     expect(Number(rows[0].hours)).toBeCloseTo(24, 1);
     const otherUuid = decodeId('hook', other.id) ?? '';
     const { rows: others } = await pool.query('select secret, former_secret from webhook_endpoints where id = $1', [
       otherUuid,
     ]);
-    expect([seal.open(otherUuid, others[0].secret), others[0].former_secret]).toEqual([other.secret, null]);
+    expect([secretCipher.decrypt(otherUuid, others[0].secret), others[0].former_secret]).toEqual([other.secret, null]);
   });
 
   test('of secrets that are replaced within 24 hours, the last four stay valid, each for its own 24 hours', async () => {
@@ -401,7 +401,7 @@ describe('endpoints', () => {
          where id = $1 order by until desc`,
         [uuid],
       );
-      return rows.map((row) => seal.open(uuid, row.secret));
+      return rows.map((row) => secretCipher.decrypt(uuid, row.secret));
     };
     const secrets = [secret];
     for (let rotation = 0; rotation < 5; rotation++) secrets.unshift(await rotate());

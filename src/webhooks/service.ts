@@ -30,14 +30,14 @@ import {
   rotateSecret,
 } from './endpoints/endpoints.ts';
 import type { EndpointEntity } from './entities.ts';
-import type { Seal } from './seal.ts';
+import type { SecretCipher } from './secret-cipher.ts';
 import { newSecret } from './signature.ts';
 
 export interface WebhooksServiceOptions {
   readonly database: Database;
   /** `byId`: of lists of deliveries; `byName`: of lists of attempts, whose position is a time. */
   readonly cursors: { readonly byId: Cursors; readonly byName: Cursors };
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   /** Whether endpoints may use http and private addresses. */
   readonly allowPrivate: boolean;
 }
@@ -46,7 +46,7 @@ export interface WebhooksServiceOptions {
 export function webhooksService({
   database,
   cursors,
-  seal,
+  secretCipher,
   allowPrivate,
 }: WebhooksServiceOptions): ServiceImpl<typeof WebhooksService> {
   const { orm } = database;
@@ -74,7 +74,13 @@ export function webhooksService({
       const secret = newSecret();
       const { id: accountId } = accountOf(context);
       return ormTransactionOf(context, orm, async (em, tx) => {
-        const endpoint = await insertEndpoint(em, { id, accountId, url, events, secret: seal.seal(id, secret) });
+        const endpoint = await insertEndpoint(em, {
+          id,
+          accountId,
+          url,
+          events,
+          secret: secretCipher.encrypt(id, secret),
+        });
         await addTestDelivery(em, accountId, id);
         await recordChange(tx, context, encodeId('hook', id));
         return { endpoint: endpointMessage(endpoint), secret };
@@ -116,7 +122,7 @@ export function webhooksService({
     async rotateSecret(request, context) {
       const secret = newSecret();
       await changeLocked(context, endpointUuid(request.id), (em, { id }, accountId) =>
-        rotateSecret(em, accountId, id, seal.seal(id, secret)),
+        rotateSecret(em, accountId, id, secretCipher.encrypt(id, secret)),
       );
       return { secret };
     },

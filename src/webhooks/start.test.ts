@@ -13,7 +13,7 @@ import { startWebhooks } from './start.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 
 const EVENTUALLY = { timeout: 20_000, interval: 25 };
-const { url, pool, seal, newAccount } = await webhooksFixture();
+const { url, pool, secretCipher, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
 const notifications = listen(pool, logger);
 afterAll(() => notifications.stop());
@@ -26,7 +26,7 @@ test.each([
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
   const resolvers = [(await startDns()).address];
-  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate, resolvers, logger });
+  const webhooks = startWebhooks({ pool, log, notifications, secretCipher, allowPrivate, resolvers, logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   // The endpoint may date from a time when private addresses were allowed, or have got into the table in another way.
@@ -58,7 +58,7 @@ test('what was left when an endpoint was disabled fails unless it was enabled ag
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
-  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
+  const webhooks = startWebhooks({ pool, log, notifications, secretCipher, allowPrivate: true, resolvers: [], logger });
   onTestFinished(() => webhooks.stop());
   await vi.waitFor(async () => {
     expect((await pool.query('select from webhook_endpoints where id = $1', [uuid])).rowCount).toBe(0);
@@ -73,7 +73,7 @@ test('events of all partitions arrive although all connections to Postgres are t
   const log = openPostgresLog({ url, clientId: 'signpost-test', logger });
   onTestFinished(() => log.close());
   await log.ensureTopics([EVENTS]);
-  const webhooks = startWebhooks({ pool, log, notifications, seal, allowPrivate: true, resolvers: [], logger });
+  const webhooks = startWebhooks({ pool, log, notifications, secretCipher, allowPrivate: true, resolvers: [], logger });
   onTestFinished(() => webhooks.stop());
   const receiver = await startReceiver();
   const account = await newAccount();
@@ -103,7 +103,7 @@ test('a notification suffices for an event to arrive, also after the listening c
     pool,
     log,
     notifications: rarelyPolling,
-    seal,
+    secretCipher,
     allowPrivate: true,
     resolvers: [],
     logger,

@@ -5,7 +5,7 @@ import { periodically } from '../../common/runtime/periodically.ts';
 import type { Notifications } from '../db/notifications.ts';
 import { finishEndpoints } from './endpoints/finish-endpoints.ts';
 import { startFanOut } from './fan-out.ts';
-import type { Seal } from './seal.ts';
+import type { SecretCipher } from './secret-cipher.ts';
 import { startDeliverer } from './sending/deliverer.ts';
 import { guardedConnect, unguardedConnect } from './sending/guarded-connect.ts';
 import { startUpkeep } from './upkeep.ts';
@@ -17,7 +17,7 @@ export interface WebhooksOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly notifications: Notifications;
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   /** Whether requests may go to private addresses. */
   readonly allowPrivate: boolean;
   /** `address` or `address:port`; an empty list means the system's. */
@@ -27,13 +27,13 @@ export interface WebhooksOptions {
 
 /** Starts creating deliveries of events and sending them. Any number of processes may run it. */
 export function startWebhooks(options: WebhooksOptions): { stop(): Promise<void> } {
-  const { pool, log, notifications, seal, allowPrivate, resolvers, logger } = options;
+  const { pool, log, notifications, secretCipher, allowPrivate, resolvers, logger } = options;
   const connect = allowPrivate ? unguardedConnect() : guardedConnect(resolvers);
-  const upkeep = startUpkeep(pool, seal, logger);
+  const upkeep = startUpkeep(pool, secretCipher, logger);
   const finishing = periodically(FINISH_MS, 'finishing disabled and deleted endpoints', logger, (stopping) =>
     finishEndpoints(pool, stopping),
   );
-  const deliverer = startDeliverer({ pool, notifications, seal, connect, logger });
+  const deliverer = startDeliverer({ pool, notifications, secretCipher, connect, logger });
   const fanOut = startFanOut({ pool, log, logger });
   return {
     async stop() {

@@ -7,12 +7,12 @@ import { DeliveryStatus } from '../../proto/gen/signpost/webhooks/v1/webhooks_pb
 import { recordingLogger } from '../../test/harness/recording-logger.ts';
 import { postgresNow } from '../db/clock.ts';
 import { fanOutRecords } from './fan-out.ts';
-import { sealWith } from './seal.ts';
+import { secretCipherWith } from './secret-cipher.ts';
 import { runUpkeep } from './upkeep.ts';
 import { eventRecord, webhooksFixture } from './webhooks.fixture.ts';
 
 const logger = pino({ level: 'silent' });
-const { pool, seal, secretKey, newAccount } = await webhooksFixture();
+const { pool, secretCipher, secretKey, newAccount } = await webhooksFixture();
 
 test('finished deliveries are deleted after 90 days with their attempts, and pending ones are not', async () => {
   const account = await newAccount();
@@ -33,14 +33,14 @@ test('finished deliveries are deleted after 90 days with their attempts, and pen
   }
   const remaining = async () =>
     (await account.webhooks.listDeliveries({ endpointId: id })).deliveries.map((delivery) => delivery.id);
-  await runUpkeep(pool, seal, logger, (await postgresNow(pool)) + 89 * DAY_MS);
+  await runUpkeep(pool, secretCipher, logger, (await postgresNow(pool)) + 89 * DAY_MS);
   expect(await remaining()).toHaveLength(3);
-  await runUpkeep(pool, seal, logger, (await postgresNow(pool)) + 91 * DAY_MS);
+  await runUpkeep(pool, secretCipher, logger, (await postgresNow(pool)) + 91 * DAY_MS);
   expect(await remaining()).toEqual([pending?.id]);
   expect((await pool.query('select from webhook_attempts')).rows).toEqual([]);
 });
 
-test('secrets sealed with the former key are sealed with the current one, so that the former can be removed', async () => {
+test('secrets encrypted with the former key are encrypted with the current one, so that the former can be removed', async () => {
   const account = await newAccount();
   const added = await account.addEndpoint('https://hooks.example.com/');
   const id = decodeId('hook', added.id) ?? newUuid();
@@ -48,19 +48,19 @@ test('secrets sealed with the former key are sealed with the current one, so tha
   const { secret } = await account.webhooks.rotateSecret({ id: added.id });
   const key = randomBytes(32);
   const secretsAfterUpkeep = async () => {
-    await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
+    await runUpkeep(pool, secretCipherWith(key, Buffer.from(secretKey, 'base64')), logger, Date.now());
     const [row] = (await pool.query('select * from webhook_endpoints where id = $1', [id])).rows;
     return [row.secret, row.former_secret, ...row.older_secrets].map(
-      (sealed) => sealed && sealWith(key).open(id, sealed),
+      (encrypted) => encrypted && secretCipherWith(key).decrypt(id, encrypted),
     );
   };
   const secrets = [secret, former, added.secret];
   expect(await secretsAfterUpkeep()).toEqual(secrets);
   // The former secret alone, and the one before it.
-  const sealed = (each: string) => seal.seal(id, each);
-  await pool.query('update webhook_endpoints set former_secret = $2 where id = $1', [id, sealed(former)]);
+  const encrypted = (each: string) => secretCipher.encrypt(id, each);
+  await pool.query('update webhook_endpoints set former_secret = $2 where id = $1', [id, encrypted(former)]);
   expect(await secretsAfterUpkeep()).toEqual(secrets);
-  await pool.query('update webhook_endpoints set older_secrets[1] = $2 where id = $1', [id, sealed(added.secret)]);
+  await pool.query('update webhook_endpoints set older_secrets[1] = $2 where id = $1', [id, encrypted(added.secret)]);
   expect(await secretsAfterUpkeep()).toEqual(secrets);
   await pool.query('update webhook_endpoints set former_until = now() where id = $1', [id]);
   expect(await secretsAfterUpkeep()).toEqual([secret, null]);
@@ -73,16 +73,16 @@ test('a secret that can’t be decrypted is logged, and the others are re-encryp
     return { id, secret, uuid: decodeId('hook', id) ?? '' };
   };
   const [one, unknown, another] = [await addEndpoint(), await addEndpoint(), await addEndpoint()];
-  const sealed = sealWith(randomBytes(32)).seal(unknown.uuid, unknown.secret);
-  await pool.query('update webhook_endpoints set secret = $2 where id = $1', [unknown.uuid, sealed]);
+  const encrypted = secretCipherWith(randomBytes(32)).encrypt(unknown.uuid, unknown.secret);
+  await pool.query('update webhook_endpoints set secret = $2 where id = $1', [unknown.uuid, encrypted]);
   const key = randomBytes(32);
   const recording = recordingLogger();
-  await runUpkeep(pool, sealWith(key, Buffer.from(secretKey, 'base64')), recording.logger, Date.now());
-  const sealedOf = async ({ uuid }: typeof one): Promise<Buffer> =>
+  await runUpkeep(pool, secretCipherWith(key, Buffer.from(secretKey, 'base64')), recording.logger, Date.now());
+  const encryptedOf = async ({ uuid }: typeof one): Promise<Buffer> =>
     (await pool.query('select secret from webhook_endpoints where id = $1', [uuid])).rows[0].secret;
-  const { open } = sealWith(key);
-  for (const each of [one, another]) expect(open(each.uuid, await sealedOf(each))).toBe(each.secret);
-  expect(await sealedOf(unknown)).toEqual(sealed);
+  const { decrypt } = secretCipherWith(key);
+  for (const each of [one, another]) expect(decrypt(each.uuid, await encryptedOf(each))).toBe(each.secret);
+  expect(await encryptedOf(unknown)).toEqual(encrypted);
   expect(recording.lines).toContainEqual(expect.stringContaining(unknown.id));
 });
 
@@ -112,7 +112,7 @@ test('endpoints that nothing is sent to any more are disabled: unverified ones, 
   const failing = await failingFor(6);
   const recent = await failingFor(4);
   await failTests(tested);
-  await runUpkeep(pool, seal, logger, Date.now());
+  await runUpkeep(pool, secretCipher, logger, Date.now());
   const { endpoints } = await account.webhooks.listEndpoints({});
   expect(Object.fromEntries(endpoints.map(({ id, disabledReason }) => [id, disabledReason]))).toEqual({
     [tested]: 'Its test event failed.',

@@ -5,7 +5,7 @@ import { run, statement } from '../../common/postgres/sql.ts';
 import { DAY_MS } from '../../common/runtime/durations.ts';
 import { hourly } from '../../common/runtime/periodically.ts';
 import { postgresNow } from '../db/clock.ts';
-import type { Seal } from './seal.ts';
+import type { SecretCipher } from './secret-cipher.ts';
 import { deleteFullBudgets } from './sending/attempt-budgets.ts';
 import { disableIdle } from './sending/disable-policy.ts';
 
@@ -29,7 +29,7 @@ const clearExpiredSecrets = statement(
    where id in (select id from webhook_endpoints where former_until <= now() for no key update skip locked)`,
 );
 
-interface SealedSecrets {
+interface EncryptedSecrets {
   readonly id: string;
   readonly secret: Buffer;
   readonly former_secret: Buffer | null;
@@ -37,29 +37,29 @@ interface SealedSecrets {
 }
 
 /** Scans all endpoints, once an hour. */
-const sealedWithOtherKey = statement<SealedSecrets>(
-  'webhooks_sealed_with_other_key',
+const encryptedWithOtherKey = statement<EncryptedSecrets>(
+  'webhooks_encrypted_with_other_key',
   `select id, secret, former_secret, older_secrets from webhook_endpoints
    where exists (
-     select from unnest(secret || (former_secret || older_secrets)) as sealed where substring(sealed for 4) <> $1
+     select from unnest(secret || (former_secret || older_secrets)) as encrypted where substring(encrypted for 4) <> $1
    )`,
 );
 
 /** Index: webhook_endpoints_pkey. Does nothing if the secret was rotated, or former ones have expired, meanwhile. */
-const replaceSealed = statement(
-  'webhooks_replace_sealed',
+const replaceEncrypted = statement(
+  'webhooks_replace_encrypted',
   `update webhook_endpoints set secret = $4, former_secret = $5, older_secrets = $6
    where id = $1 and secret = $2 and former_secret is not distinct from $3`,
 );
 
 /**
  * Deletes expired deliveries, expired secrets and full budgets, disables endpoints that no attempt will disable, and
- * re-encrypts with the current key the secrets that another key sealed. Any number of processes may run it at once.
+ * re-encrypts with the current key the secrets that another key encrypted. Any number of processes may run it at once.
  * `now`: Postgres's clock. Once `stopping` is aborted, the rest is left to the next run.
  */
 export async function runUpkeep(
   pool: Pool,
-  seal: Seal,
+  secretCipher: SecretCipher,
   logger: Logger,
   now: number,
   stopping?: AbortSignal,
@@ -69,26 +69,26 @@ export async function runUpkeep(
   await deleteFullBudgets(pool);
   await disableIdle(pool, logger, stopping);
   await run(pool, clearExpiredSecrets, []);
-  for (const row of await run(pool, sealedWithOtherKey, [seal.keyId])) {
+  for (const row of await run(pool, encryptedWithOtherKey, [secretCipher.keyId])) {
     if (stopping?.aborted) return;
     const { id, secret, former_secret: former, older_secrets: older } = row;
-    const reseal = (sealed: Buffer) => seal.seal(id, seal.open(id, sealed));
-    let resealed: [Buffer, Buffer | null, Buffer[]];
+    const reencrypt = (encrypted: Buffer) => secretCipher.encrypt(id, secretCipher.decrypt(id, encrypted));
+    let reencrypted: [Buffer, Buffer | null, Buffer[]];
     try {
-      resealed = [reseal(secret), former && reseal(former), older.map(reseal)];
+      reencrypted = [reencrypt(secret), former && reencrypt(former), older.map(reencrypt)];
     } catch (error) {
-      // Such an endpoint must not keep the secrets of the others sealed with a key that is about to be removed.
+      // Such an endpoint must not keep the secrets of the others encrypted with a key that is about to be removed.
       const endpoint = encodeId('hook', id);
       logger.error({ err: error, endpoint }, 'the secret of a webhook endpoint can’t be decrypted');
       continue;
     }
-    await run(pool, replaceSealed, [id, secret, former, ...resealed]);
+    await run(pool, replaceEncrypted, [id, secret, former, ...reencrypted]);
   }
 }
 
 /** Runs the upkeep once an hour. */
-export function startUpkeep(pool: Pool, seal: Seal, logger: Logger): { stop(): Promise<void> } {
+export function startUpkeep(pool: Pool, secretCipher: SecretCipher, logger: Logger): { stop(): Promise<void> } {
   return hourly('upkeep of webhooks', logger, async (stopping) =>
-    runUpkeep(pool, seal, logger, await postgresNow(pool), stopping),
+    runUpkeep(pool, secretCipher, logger, await postgresNow(pool), stopping),
   );
 }

@@ -15,7 +15,7 @@ import { entities } from '../entities.ts';
 import { cloudEvent } from '../events/cloud-event.ts';
 import { serviceClient } from '../rpc/service-client.fixture.ts';
 import { insertEndpoint } from './endpoints/endpoints.ts';
-import { type Seal, sealWith } from './seal.ts';
+import { type SecretCipher, secretCipherWith } from './secret-cipher.ts';
 import { webhooksService } from './service.ts';
 import { newSecret } from './signature.ts';
 
@@ -23,7 +23,7 @@ export interface WebhooksFixture {
   readonly url: string;
   readonly orm: Database['orm'];
   readonly pool: Pool;
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   /** Base64. */
   readonly secretKey: string;
   /** Creates an account, and a client of the service that calls it for that account. */
@@ -56,24 +56,24 @@ export async function webhooksFixture(): Promise<WebhooksFixture> {
   afterFile(() => database.close());
   const { orm, pool } = database;
   const secretKey = randomBytes(32);
-  const seal = sealWith(secretKey);
+  const secretCipher = secretCipherWith(secretKey);
   return {
     url,
     orm,
     pool,
-    seal,
+    secretCipher,
     secretKey: secretKey.toString('base64'),
     async newAccount({ allowPrivate = true } = {}) {
       const id = await insertAccount(pool);
-      const service = webhooksService({ database, cursors: cursors(secretKey), seal, allowPrivate });
+      const service = webhooksService({ database, cursors: cursors(secretKey), secretCipher, allowPrivate });
       return {
         id,
         webhooks: serviceClient(WebhooksService, service, { id }),
         async addEndpoint(url, events = ['qr.created']) {
           const [endpointId, secret] = [newUuid(), newSecret()];
           await ormTransaction(orm, async (em, tx) => {
-            const sealed = seal.seal(endpointId, secret);
-            await insertEndpoint(em, { id: endpointId, accountId: id, url, events: [...events], secret: sealed });
+            const encrypted = secretCipher.encrypt(endpointId, secret);
+            await insertEndpoint(em, { id: endpointId, accountId: id, url, events: [...events], secret: encrypted });
             await tx.query('update webhook_endpoints set verified_at = now() where id = $1', [endpointId]);
           });
           return { id: encodeId('hook', endpointId), secret };

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { KEEP_ALIVE_MS } from '../../../common/http/http-limits.ts';
 import { watchResponse } from '../../../common/http/unread-responses.ts';
 import type { CountRefusal } from '../../http/refusal-metrics.ts';
-import { Connection, type LaneContext } from './connection.ts';
+import { FastLaneConnection, type LaneContext } from './fast-lane-connection.ts';
 import { headReader } from './read-head.ts';
 import type { ScanHandler } from './scan-handler.ts';
 
@@ -37,7 +37,7 @@ export function openFastLane(
 ): FastLane {
   const [nodeHandler] = server.listeners('connection');
   if (nodeHandler === undefined) throw new Error('the server has no connection listener');
-  const connections = new Map<Socket, Connection>();
+  const connections = new Map<Socket, FastLaneConnection>();
   const lane: LaneContext = {
     scans,
     readHead: headReader(countryHeader),
@@ -68,7 +68,7 @@ export function openFastLane(
     // Never removed: after a hand-over the socket may briefly have no other listener, and an error would end the
     // process.
     socket.on('error', () => undefined);
-    connections.set(socket, new Connection(lane, socket));
+    connections.set(socket, new FastLaneConnection(lane, socket));
   });
   return {
     drain() {

@@ -135,7 +135,7 @@ export function followRoutes({ log, table, logger, onChange = () => {} }: Follow
   async function compare(): Promise<void> {
     while (!signal.aborted) {
       const comparedAt = machineMs();
-      const topic = await readTopic(log).catch(() => undefined);
+      const topic = await readTopicState(log).catch(() => undefined);
       if (signal.aborted) return;
       if (topic && topic.identity !== table.topic()) {
         await following?.stop();
@@ -170,7 +170,7 @@ interface TopicState {
   readonly ends: Positions;
 }
 
-async function readTopic(log: Log): Promise<TopicState> {
+async function readTopicState(log: Log): Promise<TopicState> {
   const identity = await log.identity(ROUTES.name);
   return { identity, ends: await log.ends(ROUTES.name) };
 }
@@ -179,7 +179,7 @@ async function readTopic(log: Log): Promise<TopicState> {
 async function waitForTopic(log: Log, logger: Logger, signal: AbortSignal): Promise<TopicState | undefined> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      return await readTopic(log);
+      return await readTopicState(log);
     } catch (error) {
       if (failures === 0)
         logger.warn({ err: error }, 'the log is unavailable; scans are answered from the route table as it is');

@@ -9,7 +9,7 @@ export interface SpoolReader {
    * The oldest payloads that were not acknowledged by `forget`; undefined if there are none. Removes completed segments
    * and skips unreadable ones. Throws if the folder can't be read.
    */
-  next(): Batch | undefined;
+  next(): UnpublishedScans | undefined;
   /** Whether the first `bytes` of a segment have been acknowledged. */
   isForgotten(segment: string, bytes: number): boolean;
   /** The number of bytes not yet acknowledged, when the folder could last be read. */
@@ -22,7 +22,7 @@ export interface SpoolReader {
 }
 
 /** Payloads to publish, in order. */
-export interface Batch {
+export interface UnpublishedScans {
   readonly payloads: readonly Uint8Array[];
   /** Acknowledges them. Until then `next` returns them again. */
   forget(): void;

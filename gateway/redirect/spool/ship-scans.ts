@@ -10,7 +10,7 @@ import { pause } from '../../../common/runtime/pause.ts';
 import { ScanSchema } from '../../../proto/gen/signpost/scans/v1/scan_pb.ts';
 import { onTicks } from '../../clock/ticks.ts';
 import { readFrames } from './frames.ts';
-import { type Batch, readSpool, type SpoolReader } from './read-spool.ts';
+import { readSpool, type SpoolReader, type UnpublishedScans } from './read-spool.ts';
 import { codeIdIn } from './scan-layout.ts';
 import { spoolsIn } from './segments.ts';
 import { countShipped } from './shipped-figures.ts';
@@ -110,11 +110,11 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
     failures = 0;
   }
 
-  function nextBatch(reader: SpoolReader): Batch | undefined {
+  function nextUnpublished(reader: SpoolReader): UnpublishedScans | undefined {
     try {
-      const batch = reader.next();
+      const unpublished = reader.next();
       if (unreadable.delete(reader)) logger.info('a spool can be read again');
-      return batch;
+      return unpublished;
     } catch (error) {
       if (!unreadable.has(reader)) logger.error({ err: error }, 'a spool can’t be read; its scans wait on disk');
       unreadable.add(reader);
@@ -124,25 +124,25 @@ export function shipScans({ folder, log, logger, take, syncAll = false }: Shippi
 
   async function ship(spool: string, reader: SpoolReader): Promise<void> {
     let emptyPolls = 0;
-    /** How many scans of the next batch the log has, because it has refused one of them as too large. */
+    /** How many of the next scans the log has, because it has refused one of them as too large. */
     let accepted = 0;
     let watched: WatchedFolder | undefined;
     using _ = { [Symbol.dispose]: () => watched?.[Symbol.dispose]() };
     while (performance.now() < deadline && spools.get(spool)?.reader === reader) {
       try {
-        const batch = nextBatch(reader);
-        if (batch) {
-          await publish(batch.payloads.slice(accepted));
+        const unpublished = nextUnpublished(reader);
+        if (unpublished) {
+          await publish(unpublished.payloads.slice(accepted));
           accepted = 0;
-          batch.forget();
+          unpublished.forget();
         } else if (signal.aborted) {
           return;
         }
-        emptyPolls = batch ? 0 : emptyPolls + 1;
+        emptyPolls = unpublished ? 0 : emptyPolls + 1;
         if (emptyPolls < IDLE_POLLS) {
           watched?.[Symbol.dispose]();
           watched = undefined;
-          if (!batch || batch.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
+          if (!unpublished || unpublished.payloads.length < SMALL_BATCH) await pause(POLL_MS, signal);
         } else if (watched) {
           await watched.changed(signal);
         } else {

@@ -11,7 +11,7 @@ import { queueOf } from './queue.ts';
 
 const HOST = 'hooks.example.com';
 const logger = pino({ level: 'silent' });
-const { pool, seal, newAccount } = await webhooksFixture();
+const { pool, secretCipher, newAccount } = await webhooksFixture();
 
 test('successful attempts are refunded even if an endpoint that failed in the same batch cannot be disabled', async () => {
   const account = await newAccount();
@@ -19,8 +19,8 @@ test('successful attempts are refunded even if an endpoint that failed in the sa
   await fanOutRecords(pool, [eventRecord(account.id)], logger);
   const budget = { account: account.id, host: HOST };
   await spendBudgets(pool, [{ ...budget, attempts: 50 }]);
-  const queue = queueOf(pool, newUuid(), 30_000, seal.keyIds);
-  const leased = leasedEndpoints(seal, logger);
+  const queue = queueOf(pool, newUuid(), 30_000, secretCipher.keyIds);
+  const leased = leasedEndpoints(secretCipher, logger);
   for (const row of await queue.claim({ working: 10, throttled: 10 })) leased.put(row);
   // Transactions take a connection, and single statements do not.
   const withoutTransactions = Object.create(pool, {
@@ -59,8 +59,8 @@ test.each([
     const account = await newAccount();
     const { id: hook } = await account.addEndpoint(`https://${HOST}/`);
     await fanOutRecords(pool, [eventRecord(account.id)], logger);
-    const queue = queueOf(pool, newUuid(), 30_000, seal.keyIds);
-    const leased = leasedEndpoints(seal, logger);
+    const queue = queueOf(pool, newUuid(), 30_000, secretCipher.keyIds);
+    const leased = leasedEndpoints(secretCipher, logger);
     const completed = completedAttempts({ pool, queue, leased, logger });
     const claim = async () => {
       for (const row of await queue.claim({ working: 10, throttled: 10 })) leased.put(row);

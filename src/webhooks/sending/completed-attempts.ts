@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import type { Logger } from 'pino';
 import type { Queryable } from '../../../common/postgres/sql.ts';
 import { attemptsPerBudget, type BudgetKey, refundBudgets } from './attempt-budgets.ts';
-import { disableAndAudit, type EndpointState, lockEndpoint, reasonToDisable } from './disable-policy.ts';
+import { disableAndAudit, type EndpointState, lockEndpointState, reasonToDisable } from './disable-policy.ts';
 import type { LeasedEndpoint, LeasedEndpoints } from './leased-endpoints.ts';
 import type { DeliveryResult, DueDelivery, EndpointResults, Queue } from './queue.ts';
 
@@ -72,7 +72,7 @@ export function completedAttempts({
       if (reason === undefined) continue;
       // It may have been disabled and enabled again since `row` was read.
       const applies = async (tx: Queryable) => {
-        const current = await lockEndpoint(tx, row.id);
+        const current = await lockEndpointState(tx, row.id);
         return current !== undefined && reasonFor(current) === reason;
       };
       if (await disableAndAudit(pool, row, reason, logger, applies)) leased.remove(row.id);

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { listen } from '../../db/notifications.ts';
-import { sealWith } from '../seal.ts';
+import { secretCipherWith } from '../secret-cipher.ts';
 import { startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 
@@ -12,7 +12,7 @@ const logger = pino({ level: 'warn' });
 startDeliverer({
   pool,
   notifications: listen(pool, logger),
-  seal: sealWith(Buffer.from(secretKey, 'base64')),
+  secretCipher: secretCipherWith(Buffer.from(secretKey, 'base64')),
   connect: unguardedConnect(),
   logger,
   limits: { leaseMs: Number(leaseMs), requestsPerEndpoint: 5 },

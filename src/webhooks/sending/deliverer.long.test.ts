@@ -23,7 +23,7 @@ import { type DelivererOptions, startDeliverer } from './deliverer.ts';
 import { unguardedConnect } from './guarded-connect.ts';
 
 const EVENTUALLY = { timeout: 60_000, interval: 25 };
-const { url, orm, pool, seal, secretKey, newAccount } = await webhooksFixture();
+const { url, orm, pool, secretCipher, secretKey, newAccount } = await webhooksFixture();
 const logger = pino({ level: 'silent' });
 const notifications = listen(pool, logger);
 afterAll(() => notifications.stop());
@@ -43,7 +43,7 @@ function startDelivering(
   const deliverer = startDeliverer({
     pool: over,
     notifications,
-    seal,
+    secretCipher,
     connect,
     logger: log,
     limits: { graceMs: 50, ...limits },
@@ -567,7 +567,7 @@ test('every secret verifies until a day after its rotation, also if others follo
   // As a core of release 1.0 rotates it.
   await pool.query(
     `update webhook_endpoints set secret = $2, former_secret = secret, former_until = now() + interval '24 hours' where id = $1`,
-    [uuid, seal.seal(uuid, second)],
+    [uuid, secretCipher.encrypt(uuid, second)],
   );
   const { secret: third } = await account.webhooks.rotateSecret({ id: endpoint.id });
   const verifications = () => {

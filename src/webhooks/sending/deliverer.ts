@@ -6,7 +6,7 @@ import { pause } from '../../../common/runtime/pause.ts';
 import { repeatUntilStopped } from '../../../common/runtime/repeat-until-stopped.ts';
 import { throttledFailures } from '../../../common/runtime/throttled-report.ts';
 import type { Notifications } from '../../db/notifications.ts';
-import type { Seal } from '../seal.ts';
+import type { SecretCipher } from '../secret-cipher.ts';
 import { TIMEOUT_MS } from './attempt.ts';
 import { completedAttempts } from './completed-attempts.ts';
 import { isThrottled, leasedEndpoints } from './leased-endpoints.ts';
@@ -22,7 +22,7 @@ export interface Deliverer {
 export interface DelivererOptions {
   readonly pool: Pool;
   readonly notifications: Notifications;
-  readonly seal: Seal;
+  readonly secretCipher: SecretCipher;
   readonly connect: buildConnector.connector;
   readonly logger: Logger;
   /** Default: `LIMITS`. */
@@ -88,10 +88,10 @@ const RENEWALS = 6;
  * Deliveries whose result a crash left unrecorded are sent once more, with the same `webhook-id`.
  */
 export function startDeliverer(options: DelivererOptions): Deliverer {
-  const { pool, notifications, seal, connect, logger } = options;
+  const { pool, notifications, secretCipher, connect, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const queue = queueOf(pool, newUuid(), limits.leaseMs, seal.keyIds);
-  const leased = leasedEndpoints(seal, logger);
+  const queue = queueOf(pool, newUuid(), limits.leaseMs, secretCipher.keyIds);
+  const leased = leasedEndpoints(secretCipher, logger);
   const completed = completedAttempts({ pool, queue, leased, logger });
   const stopping = new AbortController();
   const wakeup = notifications.wakeup('webhooks', POLL_MS);

@@ -42,8 +42,8 @@ const lock = statement<EndpointState>(
 /** Index: webhook_endpoints_pkey. */
 const stillIdle = statement('webhooks_still_idle', `select from webhook_endpoints e where id = $2 and ${IS_IDLE}`);
 
-/** Locks an endpoint until the transaction ends. `id`: UUID. */
-export function lockEndpoint(tx: Queryable, id: string): Promise<EndpointState | undefined> {
+/** Locks an endpoint until the transaction ends, and reads its state. `id`: UUID. */
+export function lockEndpointState(tx: Queryable, id: string): Promise<EndpointState | undefined> {
   return first(tx, lock, [id]);
 }
 
@@ -101,7 +101,7 @@ export async function disableIdle(pool: Pool, logger: Logger, stopping?: AbortSi
       logger,
       // It may have been enabled or tested again since it was listed.
       async (tx) => {
-        await lockEndpoint(tx, row.id);
+        await lockEndpointState(tx, row.id);
         return (await run(tx, stillIdle, [DISABLE_AFTER_MS, row.id])).length > 0;
       },
     );

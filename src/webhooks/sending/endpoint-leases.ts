@@ -56,7 +56,7 @@ const dueEndpoints = (which: string, limit: string) => `
 
 /**
  * Index: webhook_endpoints_due. It also contains endpoints that other processes lease, and those whose secrets were
- * sealed with other keys than $5; they are skipped.
+ * encrypted with other keys than $5; they are skipped.
  */
 const claim = promptStatement<LeasedEndpointRow>(
   'webhooks_claim',
@@ -130,7 +130,7 @@ export interface EndpointLeases {
 
 /**
  * `self`: a UUID of this process. `leaseMs`: after which other processes may lease the endpoints of one that died.
- * `keyIds`: of the keys that it has; it leases no endpoint whose secret was sealed with another one.
+ * `keyIds`: of the keys that it has; it leases no endpoint whose secret was encrypted with another one.
  */
 export function endpointLeases(pool: Pool, self: string, leaseMs: number, keyIds: readonly Buffer[]): EndpointLeases {
   return {

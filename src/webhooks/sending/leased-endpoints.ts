@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { MAX_NAME } from '../../../common/codes/web-address.ts';
 import { encodeId } from '../../../common/contract/ids.ts';
-import type { Seal } from '../seal.ts';
+import type { SecretCipher } from '../secret-cipher.ts';
 import type { LeasedEndpointRow } from './endpoint-leases.ts';
 import type { Capacity, DueDelivery } from './queue.ts';
 
@@ -87,24 +87,24 @@ export interface LeasedEndpoints extends ReadonlyMap<string, LeasedEndpoint> {
   idle(ms: number): string[];
 }
 
-export function leasedEndpoints(seal: Seal, logger: Logger): LeasedEndpoints {
+export function leasedEndpoints(secretCipher: SecretCipher, logger: Logger): LeasedEndpoints {
   const leased = new Map<string, LeasedEndpoint>();
 
   function secretsOf({ id, secret, former_secrets }: LeasedEndpointRow): string[] {
-    const open = (sealed: Buffer) => {
+    const decrypt = (encrypted: Buffer) => {
       try {
-        return [seal.open(id, sealed)];
+        return [secretCipher.decrypt(id, encrypted)];
       } catch (error) {
         const endpoint = encodeId('hook', id);
         logger.error({ err: error, endpoint }, 'the secret of a webhook endpoint can’t be decrypted');
         return [];
       }
     };
-    const current = open(secret);
+    const current = decrypt(secret);
     // Such an endpoint must not block the others. It stays leased, so that no process claims it over and over.
     if (current.length === 0) return [];
     // Without a former secret whose key is lost, a rotation makes the endpoint work again.
-    return [...current, ...former_secrets.flatMap(open)];
+    return [...current, ...former_secrets.flatMap(decrypt)];
   }
 
   const methods = {

@@ -11,8 +11,8 @@ import { type Capacity, type DeliveryResult, type DueDelivery, queueOf } from '.
 const URL = 'https://hooks.example.com/';
 const ALL = { working: 10, throttled: 10 };
 const MANY_BYTES = 2 ** 30;
-const { pool, seal, newAccount } = await webhooksFixture();
-const newQueue = () => queueOf(pool, newUuid(), 60_000, seal.keyIds);
+const { pool, secretCipher, newAccount } = await webhooksFixture();
+const newQueue = () => queueOf(pool, newUuid(), 60_000, secretCipher.keyIds);
 
 /** Adds an endpoint with so many pending deliveries. */
 async function addEndpoint(events: number) {

@@ -6,41 +6,41 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Authenticated encryption of the secrets in the database: AES-256-GCM with a key derived from `SECRET_KEY`. A sealed
- * secret starts with the id of its key, and authenticates the id of its row, so that a copy in another row does not
- * open.
+ * Authenticated encryption of the secrets in the database: AES-256-GCM with a key derived from `SECRET_KEY`. An
+ * encrypted secret starts with the id of its key, and authenticates the id of its row, so that a copy in another row
+ * can't be decrypted.
  */
-export interface Seal {
+export interface SecretCipher {
   /** Encrypts a secret. `owner`: the UUID of its row. */
-  seal(owner: string, secret: string): Buffer;
-  /** Decrypts a secret. Throws if it was altered, belongs to another row or was sealed with an unknown key. */
-  open(owner: string, sealed: Buffer): string;
-  /** The id of the key that `seal` uses: the first bytes of its results. */
+  encrypt(owner: string, secret: string): Buffer;
+  /** Decrypts a secret. Throws if it was altered, belongs to another row or was encrypted with an unknown key. */
+  decrypt(owner: string, encrypted: Buffer): string;
+  /** The id of the key that `encrypt` uses: the first bytes of its results. */
   readonly keyId: Buffer;
-  /** The ids of the keys that `open` knows. */
+  /** The ids of the keys that `decrypt` knows. */
   readonly keyIds: readonly Buffer[];
 }
 
-/** `secretKey` seals and opens; `former`, the previous key, only opens. */
-export function sealWith(secretKey: Buffer, former?: Buffer): Seal {
+/** `secretKey` encrypts and decrypts; `former`, the previous key, only decrypts. */
+export function secretCipherWith(secretKey: Buffer, former?: Buffer): SecretCipher {
   const current = keyFrom(secretKey);
   const keys = [current, ...(former ? [keyFrom(former)] : [])];
   return {
     keyId: current.id,
     keyIds: keys.map(({ id }) => id),
-    seal(owner, secret) {
+    encrypt(owner, secret) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, current.bytes, nonce).setAAD(Buffer.from(owner));
       const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
       return Buffer.concat([current.id, nonce, ciphertext, cipher.getAuthTag()]);
     },
-    open(owner, sealed) {
-      const key = keys.find(({ id }) => id.equals(sealed.subarray(0, ID_BYTES)));
+    decrypt(owner, encrypted) {
+      const key = keys.find(({ id }) => id.equals(encrypted.subarray(0, ID_BYTES)));
       if (!key) throw new Error('A webhook secret was encrypted with a SECRET_KEY that this process does not have.');
-      const nonce = sealed.subarray(ID_BYTES, ID_BYTES + NONCE_BYTES);
+      const nonce = encrypted.subarray(ID_BYTES, ID_BYTES + NONCE_BYTES);
       const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(Buffer.from(owner)).setAuthTag(sealed.subarray(-TAG_BYTES));
-      const ciphertext = sealed.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES);
+      decipher.setAAD(Buffer.from(owner)).setAuthTag(encrypted.subarray(-TAG_BYTES));
+      const ciphertext = encrypted.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES);
       return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString('utf8');
     },
   };

@@ -33,7 +33,7 @@ const REASON_PHRASES: Readonly<Record<number, string>> = {
 const NO_HEADERS: ScanHeaders = {};
 
 /** Answers the scans on a connection one at a time, in the order of arrival. */
-export class Connection implements Reply, ScanRequest {
+export class FastLaneConnection implements Reply, ScanRequest {
   readonly peer: string;
   method = '';
   shortCode: string | undefined;
