@@ -22,6 +22,12 @@ export const MAX_ROWS = 25_000;
 /** The maximum size of a message with rows, in bytes. Source: docs/internal-callers.md, "Limits". */
 export const MAX_ROWS_BYTES = 8 * 1024 * 1024;
 
+/** Requests that one key may make in any 60 seconds. Source: docs/contract.md, "Limits". */
+export const BURST_LIMIT = 120;
+
+/** The window of the burst limit, in ms. */
+export const BURST_WINDOW_MS = 60_000;
+
 /** The maximum timeout that a caller of the core can request, in ms. */
 export const MAX_TIMEOUT_MS = 10 * 60_000;
 

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
+import { HOUR_MS } from './durations.ts';
 import { throttledFailures } from './throttled-report.ts';
-
-const HOUR_MS = 3_600_000;
 
 /**
  * Runs `work` at once and then at an interval in ms, but not while it is still running. `what`: its name in the log

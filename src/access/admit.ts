@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
 import { failure } from '../../common/contract/errors.ts';
+import { BURST_LIMIT, BURST_WINDOW_MS } from '../../common/contract/limits.ts';
 import { CLOCK_MS, tooLate } from '../../common/postgres/commit-limit.ts';
 import { COMMIT_WITHOUT_WAIT, first, promptStatement } from '../../common/postgres/sql.ts';
 import { Feature } from '../../proto/gen/signpost/access/v1/requirements_pb.ts';
 import type { Account, Rate } from './caller.ts';
 import { ACCOUNT, type AccountRow, accountFrom } from './find-account.ts';
 import { isStoredKey } from './idempotency/key-records.ts';
-import { BURST_LIMIT, BURST_WINDOW_MS } from './plans.ts';
 import { beyondQuota, MONTH, quotaUsedUp, USED } from './usage.ts';
 
 /** Outcome of admission for a known account: admitted, or rejected with the error for the caller. */

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { BURST_LIMIT } from '../../common/contract/limits.ts';
 import type { PlanName } from '../../common/contract/names.ts';
-import { BURST_LIMIT } from './plans.ts';
 
 /** An account. What is null comes from the plan. */
 export const AccountEntity = defineEntity({

@@ -20,9 +20,3 @@ export const PLANS = {
   scale: { api: true, bulk: true, images: true, monthlyQuota: 250_000, codeLimit: 10_000, batchLimit: 10_000 },
   enterprise: { api: true, bulk: true, images: true, monthlyQuota: null, codeLimit: null, batchLimit: MAX_ROWS },
 } as const satisfies Record<PlanName, Plan>;
-
-/** Requests that one key may make in any 60 seconds. */
-export const BURST_LIMIT = 120;
-
-/** The window of the burst limit, in ms. */
-export const BURST_WINDOW_MS = 60_000;

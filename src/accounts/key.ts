@@ -1,9 +1,9 @@
 import { raw } from '@mikro-orm/core';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newUuid } from '../../common/contract/ids.ts';
+import { BURST_LIMIT } from '../../common/contract/limits.ts';
 import { hashApiKey, newApiKey } from '../access/api-key.ts';
 import { ApiKeyEntity, MeterEntity } from '../access/entities.ts';
-import { BURST_LIMIT } from '../access/plans.ts';
 
 /**
  * Issues a new API key for an account. The key is only returned, never stored; its hash replaces that of the old key,

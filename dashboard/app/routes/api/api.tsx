@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { BookOpen } from 'lucide-react';
+import { BURST_LIMIT } from '../../../../common/contract/limits.ts';
 import { AccountsService, type Usage } from '../../../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { buttonLink } from '../../components/button.tsx';
 import { Copyable, CopyButton } from '../../components/copy-button.tsx';
@@ -11,9 +12,6 @@ import { useMessages } from '../../messages/index.ts';
 import styles from './api.module.css';
 import { ApiKey } from './api-key.tsx';
 import { RequestLog } from './request-log.tsx';
-
-/** Requests that the core accepts from a key in any 60 seconds. Source: docs/contract.md, "Limits". */
-const BURST_LIMIT = 120;
 
 /** What programmers need: the key, how to call, the limits, and what was called. */
 export function Api() {

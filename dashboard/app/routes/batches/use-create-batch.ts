@@ -4,6 +4,7 @@ import { createConnectQueryKey } from '@connectrpc/connect-query';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
 import { useRef } from 'react';
+import { MAX_ROWS_BYTES } from '../../../../common/contract/limits.ts';
 import { METADATA } from '../../../../common/contract/metadata.ts';
 import {
   BatchesService,
@@ -33,9 +34,6 @@ export interface BatchOptions {
 
 /** The request has more bytes than the core reads. */
 class TooLarge extends Error {}
-
-/** The most bytes of a request. Source: docs/internal-callers.md, "Limits". */
-const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 
 /** How often the page looks for the batch while the core creates the first codes, which can take 20 s, in ms. */
 const LOOK_MS = 1_000;
@@ -72,7 +70,7 @@ export function useCreateBatch() {
   return useMutation({
     async mutationFn(batch: { rows: readonly BatchRowInput[]; options: BatchOptions; version: string }) {
       const request = requestFrom(batch.rows, batch.options);
-      if (toBinary(CreateBatchRequestSchema, request).length > MAX_REQUEST_BYTES) throw new TooLarge();
+      if (toBinary(CreateBatchRequestSchema, request).length > MAX_ROWS_BYTES) throw new TooLarge();
       const key = keys.keyFor(JSON.stringify([batch.version, batch.options]));
       const finished = new AbortController();
       const sent = showPending(batches.sending);
