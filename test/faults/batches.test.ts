@@ -5,6 +5,7 @@ import { decodeId } from '../../common/contract/ids.ts';
 import { AccountsService, Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
+import { holdSecondStep } from '../harness/hold-second-step.ts';
 import { type Process, type Signpost, startSignpost } from '../harness/processes.ts';
 
 const ROWS = 6_000;
@@ -69,25 +70,6 @@ async function expectWhole(signpost: Signpost, batch: Batch): Promise<void> {
   }
 }
 
-/**
- * Lets background workers create the codes of one step, and holds them in the next one until the returned function is
- * called.
- */
-async function holdSecondStep(client: pg.Client): Promise<() => Promise<unknown>> {
-  await client.query(`
-    create function hold() returns trigger language plpgsql as $$
-      begin
-        if exists (select from codes) then
-          set local lock_timeout = 0;
-          perform pg_advisory_xact_lock(1);
-        end if;
-        return null;
-      end $$;
-    create trigger hold before insert on codes for each statement execute function hold();
-    select pg_advisory_lock(1)`);
-  return () => client.query('select pg_advisory_unlock(1)');
-}
-
 test('the request answers 202 when its window closes, and the batch is completed in the background, with visible progress', async () => {
   const signpost = await startSignpost({ env: { BATCH_WINDOW_MS: '0' } });
   onTestFinished(signpost.stop);
@@ -112,7 +94,7 @@ test('a batch whose core is killed repeatedly completes by itself, without creat
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
   await client.connect();
   afterFile(() => client.end());
-  const release = await holdSecondStep(client);
+  const release = await holdSecondStep(client, 'codes');
   const posted = call('POST', '/batches', { rows }, { 'idempotency-key': 'one' });
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   // The core dies within the request's window, when some codes are created but not all.
@@ -145,7 +127,7 @@ test('when a worker is killed, another one completes the batch while its request
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
   await client.connect();
   afterFile(() => client.end());
-  const release = await holdSecondStep(client);
+  const release = await holdSecondStep(client, 'codes');
   const posted = call('POST', '/batches', { rows });
   const created = async () => Number((await client.query('select count(*) as n from codes')).rows[0]?.n);
   await expect.poll(created, { interval: 5 }).toBeGreaterThan(0);

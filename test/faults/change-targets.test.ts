@@ -5,13 +5,14 @@ import { Plan } from '../../proto/gen/signpost/accounts/v1/accounts_pb.ts';
 import { TargetChangeStatus, TargetsService } from '../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { internal } from '../contract/internal.ts';
 import { afterFile } from '../harness/after-file.ts';
+import { holdSecondStep } from '../harness/hold-second-step.ts';
 import { startSignpost } from '../harness/processes.ts';
 
 /** Several steps of the background worker. */
 const CODES = 12_000;
 
 test('a change whose cores are killed repeatedly completes by itself: each code gets one version and one event', async () => {
-  const signpost = await startSignpost({ cores: 2, env: { BATCH_WINDOW_MS: '1500' } });
+  const signpost = await startSignpost({ cores: 2, env: { BATCH_WINDOW_MS: '60000' } });
   const { accountId, apiKey } = await signpost.createAccount({ plan: Plan.ENTERPRISE });
   const client = new pg.Client({ connectionString: signpost.databaseUrl });
   await client.connect();
@@ -33,12 +34,14 @@ test('a change whose cores are killed repeatedly completes by itself: each code 
     })),
   };
   const options = { headers: { 'idempotency-key': 'one' } };
+  const release = await holdSecondStep(client, 'target_versions');
   const sent = targets.changeTargets(request, options).catch(() => undefined);
   // The cores die when some targets are changed, but not all.
   await expect.poll(() => count('target_versions'), { interval: 5 }).toBeGreaterThan(0);
   for (const core of signpost.cores) await core.kill();
   await sent;
   expect(await count('codes where target_version > 1')).toBeLessThan(CODES);
+  await release();
   for (let round = 0; round < 2; round++) {
     for (const core of signpost.cores) await core.restart();
   }
@@ -73,6 +76,7 @@ test('two workers on one change take turns', async () => {
   await fetch(`${signpost.url}/api/v1/batches`, { method: 'POST', headers, body: JSON.stringify({ rows }) });
   const { rows: codes } = await client.query<{ short_code: string }>('select short_code from codes order by id');
   const targets = internal(signpost, TargetsService, accountId);
+  const release = await holdSecondStep(client, 'target_versions');
   const sent = targets.changeTargets({
     rows: codes.map((code) => ({
       code: { case: 'shortCode', value: code.short_code } as const,
@@ -89,6 +93,7 @@ test('two workers on one change take turns', async () => {
   };
   await expect.poll(again, { interval: 5 }).toBe(1);
   await again();
+  await release();
   const { change } = await sent;
   let last = change;
   for await (const { change: seen } of targets.watchTargetChange({ id: change?.id ?? '' })) last = seen;
