@@ -39,6 +39,12 @@ export const MAX_TAGS = 20;
  */
 export const MAX_LABEL_CHARACTERS = 100;
 
+/**
+ * No spelling of such a name has more characters: decomposed, a character has at most four, and case folding makes at
+ * most three of one.
+ */
+export const MAX_LABEL_SPELLING = 12 * MAX_LABEL_CHARACTERS;
+
 /** Most distinct tag references that are read. A code has 20 tags, so more can only be other spellings or mistakes. */
 export const MAX_TAG_REFERENCES = 5_000;
 

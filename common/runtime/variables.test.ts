@@ -99,6 +99,7 @@ test('the platform’s own address is by default on the port of a gateway on thi
   const variables = { PUBLIC_URL: { type: platformUrl, about: 'Where.' } };
   expect(readVariables(variables, {}).PUBLIC_URL).toBe('http://localhost:8080');
   expect(readVariables(variables, { PORT: '9000' }).PUBLIC_URL).toBe('http://localhost:9000');
+  expect(readVariables(variables, { PORT: 'x' }).PUBLIC_URL).toBe('http://localhost:8080');
   const env = { PORT: '9000', PUBLIC_URL: 'https://sign.example' };
   expect(readVariables(variables, env).PUBLIC_URL).toBe('https://sign.example');
 });

@@ -150,7 +150,12 @@ const ORIGIN_NAME = 'an http or https address of host and port only';
 export const platformUrl: VariableType<string> = {
   name: ORIGIN_NAME,
   defaultText: 'http://localhost:$PORT',
-  read: (text, env) => readOrigin(text ?? `http://localhost:${configured(env, 'PORT') ?? GATEWAY_PORT}`),
+  read(text, env) {
+    if (text !== undefined) return readOrigin(text);
+    const gatewayPort = port(GATEWAY_PORT).read(configured(env, 'PORT'), env);
+    // A gateway says itself that its `PORT` is invalid.
+    return `http://localhost:${gatewayPort === INVALID ? GATEWAY_PORT : gatewayPort}`;
+  },
 };
 
 /**

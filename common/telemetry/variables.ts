@@ -1,4 +1,6 @@
-import { integer, optionalOneOf, optionalPort, optionalText, type Values } from '../runtime/variables.ts';
+import { integer, optionalOneOf, optionalPort, optionalText, restricted, type Values } from '../runtime/variables.ts';
+
+const isRatio = (value: number) => value >= 0 && value <= 1;
 
 /**
  * The variables of metrics, health and traces, which every process has. OpenTelemetry's SDK reads those named `OTEL_…`.
@@ -44,7 +46,10 @@ export const TELEMETRY_VARIABLES = {
     about: 'Which traces are kept, such as `parentbased_traceidratio`. Unset: all whose caller does not say otherwise.',
   },
   OTEL_TRACES_SAMPLER_ARG: {
-    type: optionalText('a number from 0 to 1', /^(0(\.\d+)?|1(\.0+)?)$/),
+    type: restricted(
+      optionalText('a number from 0 to 1', /\d/),
+      (ratio) => ratio === undefined || isRatio(Number(ratio)),
+    ),
     about: 'The ratio of that sampler.',
   },
   OTEL_METRIC_EXPORT_INTERVAL: {

@@ -132,7 +132,7 @@ type BatchCounts struct {
 
 // BatchRow The result of a row.
 type BatchRow struct {
-	// ExternalRef As it was sent.
+	// ExternalRef As it was sent; of a row that failed, cut off after 256 characters.
 	ExternalRef *string `json:"external_ref"`
 
 	// ID The code, once created.
@@ -141,7 +141,7 @@ type BatchRow struct {
 	// Index Its index in the request, from 0.
 	Index int `json:"index"`
 
-	// Name As it was sent.
+	// Name As it was sent; of a row that failed, cut off after 256 characters.
 	Name *string `json:"name"`
 
 	// Reason Why it failed or was skipped, as a sentence.
@@ -154,7 +154,7 @@ type BatchRow struct {
 	ShortCode *string        `json:"short_code"`
 	Status    BatchRowStatus `json:"status"`
 
-	// TargetURL As it was sent.
+	// TargetURL As it was sent, but trimmed if it is longer than 2,048 characters; of a row that failed, cut off after as many.
 	TargetURL *string `json:"target_url"`
 
 	// Warnings Present if the folder or tags of a created row could not be applied: one sentence for each reason.

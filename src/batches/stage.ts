@@ -16,7 +16,7 @@ import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
-import { excerpt, expectStorable, MAX_REASON } from '../db/storable.ts';
+import { excerpt, excerptWithoutControls, expectStorable, MAX_REASON } from '../db/storable.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
@@ -109,13 +109,10 @@ function recordOf(
 ): BatchRowRecord {
   const isValid = codeId !== null;
   const kept = (text: string | undefined) => (isValid ? (text ?? null) : excerpt(text));
-  const sent = input.targetUrl ?? null;
-  // A valid one may have any number of spaces around it.
-  const targetUrl = sent !== null && isLonger(sent, MAX_URL_CHARACTERS) ? sent.trim() : sent;
   return {
     batch_id,
     index,
-    target_url: isValid ? targetUrl : excerpt(targetUrl, MAX_URL_CHARACTERS),
+    target_url: input.targetUrl === undefined ? null : storedUrl(input.targetUrl, isValid),
     name: kept(input.name),
     campaign_type: kept(input.campaignType),
     folder,
@@ -127,4 +124,10 @@ function recordOf(
     reason: excerpt(problem, MAX_REASON),
     warnings: null,
   };
+}
+
+/** A target as it is stored. One that is valid may have any number of spaces around it. */
+function storedUrl(sent: string, isValid: boolean): string {
+  const url = isLonger(sent, MAX_URL_CHARACTERS) ? sent.trim() : sent;
+  return isValid ? url : excerptWithoutControls(url, MAX_URL_CHARACTERS);
 }

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { isLonger } from '../../common/codes/is-longer.ts';
 import { newUuid } from '../../common/contract/ids.ts';
-import { MAX_LABEL_CHARACTERS } from '../../common/contract/limits.ts';
+import { MAX_LABEL_SPELLING } from '../../common/contract/limits.ts';
 import type { Queryable } from '../../common/postgres/sql.ts';
 import { slices } from '../../common/runtime/slices.ts';
 import type { BatchRowInput } from '../../proto/gen/signpost/batches/v1/batches_pb.ts';
@@ -11,7 +11,7 @@ import { violationSentence } from '../calls/validator.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTags } from '../codes/fields/tags.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
-import { cutOff, nulProblem } from '../db/storable.ts';
+import { excerptWithoutControls, nulProblem } from '../db/storable.ts';
 
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
@@ -25,7 +25,9 @@ const SLICE = { items: 200, size: 5_000 };
 /** A row as it is stored: its input and the result of the validation. */
 export interface ValidatedRow {
   readonly input: BatchRowInput;
-  /** As it was sent, but trimmed, cut off if it is too long, and without control characters of JSON, like `tags`. */
+  /**
+   * As it was sent, but trimmed, cut off if no label can match it, and with other control characters; so are `tags`.
+   */
   readonly folder: string | null;
   /** Without repeated ones (`readTags`); of a row with too many, the first. */
   readonly tags: readonly string[];
@@ -60,8 +62,8 @@ export async function validateRows(
         read.problem;
       validated.push({
         input,
-        folder: input.folder === undefined ? null : stillInvalid(input.folder),
-        tags: read.tags.map(stillInvalid),
+        folder: input.folder === undefined ? null : storedReference(input.folder),
+        tags: read.tags.map(storedReference),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
       });
@@ -71,12 +73,9 @@ export async function validateRows(
   return validated;
 }
 
-/**
- * A reference to a label as it is stored: if it is invalid, it remains so. One control character takes the place of
- * all, as Postgres can't store NUL, and JSON needs six bytes for others; a name may contain none of them.
- */
-function stillInvalid(reference: string): string {
-  return cutOff(reference.trim(), MAX_LABEL_CHARACTERS).replace(/\p{Cc}/gu, '\u0080');
+/** A reference to a label as it is stored: whole, if it may be one to an existing label. */
+function storedReference(reference: string): string {
+  return excerptWithoutControls(reference.trim(), MAX_LABEL_SPELLING);
 }
 
 /** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */

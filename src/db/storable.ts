@@ -16,22 +16,23 @@ const MAX_FAILED_TEXT = 256;
 export const MAX_REASON = 1_000;
 
 /**
- * What is kept of a text of a row that fails: at most `most` characters, which is no fewer than a valid row may have,
- * with symbols in place of the control characters for which JSON needs six bytes. A caller may send megabytes for one
- * row, and a page of rows is written as JSON in one piece.
+ * What is kept of a text of a row that fails: at most `most` characters, and no fewer than a valid row may have. A
+ * caller may send megabytes for one row.
  */
 export function excerpt(text: string | null | undefined, most = MAX_FAILED_TEXT): string | null {
-  if (text == null) return null;
-  return cutOff(text, most).replace(/\p{Cc}/gu, symbolOf);
+  return text == null ? null : storable(cutOff(text, most));
 }
 
-function symbolOf(control: string): string {
-  const isShort = control > '\x1f' || '\t\n\r'.includes(control);
-  return isShort ? control : String.fromCharCode(0x2400 + control.charCodeAt(0));
+/**
+ * The same for a text in which control characters are invalid. It remains invalid: one of them takes the place of all,
+ * as Postgres can't store NUL, and JSON needs six bytes for most others.
+ */
+export function excerptWithoutControls(text: string, most: number): string {
+  return cutOff(text, most).replace(/\p{Cc}/gu, '\u0080');
 }
 
 /** The first `most` characters and an ellipsis, so that it is still too long, or the text if it has no more. */
-export function cutOff(text: string, most: number): string {
+function cutOff(text: string, most: number): string {
   if (!isLonger(text, most)) return text;
   const characters = [...text.slice(0, 2 * most)].slice(0, most);
   return `${characters.join('')}…`;

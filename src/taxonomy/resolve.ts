@@ -1,6 +1,6 @@
 import { isLonger } from '../../common/codes/is-longer.ts';
 import { decodeId, newUuid } from '../../common/contract/ids.ts';
-import { limitClause, MAX_LABEL_CHARACTERS } from '../../common/contract/limits.ts';
+import { limitClause, MAX_LABEL_SPELLING } from '../../common/contract/limits.ts';
 import { type Queryable, run, type Statement } from '../../common/postgres/sql.ts';
 import { lockAccount } from '../access/lock-account.ts';
 import { FOLDER, type Label, type LabelKind, type MatchedLabel, TAG } from './label-kinds.ts';
@@ -150,18 +150,12 @@ async function findByReference(
 }
 
 /**
- * No spelling of a name has more characters: decomposed, a character has at most four, and case folding makes at most
- * three of one.
- */
-const MAX_SPELLING = 12 * MAX_LABEL_CHARACTERS;
-
-/**
  * Whether a label can have this name or id: none is empty, too long or has control characters. Postgres rejects NUL
  * even in a parameter.
  */
 function canMatch(reference: string): boolean {
   const trimmed = reference.trim();
-  return trimmed !== '' && !isLonger(trimmed, MAX_SPELLING) && !/\p{Cc}/u.test(trimmed);
+  return trimmed !== '' && !isLonger(trimmed, MAX_LABEL_SPELLING) && !/\p{Cc}/u.test(trimmed);
 }
 
 function byReference(references: readonly string[], matches: readonly MatchedLabel[]): [string, Label][] {

@@ -236,6 +236,16 @@ describe('POST /api/v1/batches', () => {
     expect(data.map(({ tags }) => tags)).toEqual([['x'], ['x'], ['menu'], ['menu'], ['menu']]);
   });
 
+  test('a folder and a tag are found by a decomposed name that has three times as many characters', async () => {
+    const account = await api.account();
+    const name = '각'.repeat(100);
+    const { folder } = await account.create({ folder: name, tags: [name] });
+    const decomposed = name.normalize('NFD');
+    const { body } = await post(account, { rows: rowsOf(1, { folder: decomposed, tags: [decomposed] }) });
+    expect(body.data.counts.created).toBe(1);
+    expect((await codes(account)).data[0]).toMatchObject({ folder, tags: [name] });
+  });
+
   test('duplicate destinations are fine, and so is a `target_url` with spaces around it, kept as sent unless it is long', async () => {
     const account = await api.account();
     const target_url = '  https://example.com/same ';
@@ -433,21 +443,24 @@ describe('GET /api/v1/batches/{id}', () => {
   test('of a row that fails only as much is kept as says what was sent', async () => {
     const account = await api.account();
     const batches = internal(api.signpost, BatchesService, account.id);
-    const long = '\u0001😀'.repeat(200_000);
-    const tags = Array.from({ length: 6_000 }, (_, n) => `${n}`.padEnd(200, '\u0001'));
+    const long = '\0😀'.repeat(200_000);
+    const tags = Array.from({ length: 500 }, (_, n) => `${n}`.padEnd(2_000, '\u0001'));
     const row = { name: long, campaignType: long, folder: long, externalRef: long, fault: long, tags };
-    const { batch } = await batches.createBatch({ rows: [{ ...row, targetUrl: ` ${'x'.repeat(10_000)} ` }] });
+    const targetUrl = ` https://example.com/\v${'x'.repeat(10_000)} `;
+    const { batch } = await batches.createBatch({ rows: [{ ...row, targetUrl }] });
     const { data } = await read(account, batch?.id ?? '');
     const [failed] = data.rows;
-    expect(failed?.target_url).toBe(`${'x'.repeat(2_048)}…`);
-    expect(failed?.reason).toBe(`${'\u2401😀'.repeat(500)}…`);
+    expect(failed?.target_url).toBe(`https://example.com/\u0080${'x'.repeat(2_027)}…`);
+    expect(failed?.reason).toBe(`${'\u2400😀'.repeat(500)}…`);
     const { rows } = await batches.getBatch({ id: batch?.id ?? '' });
     for (const text of [failed?.name, failed?.external_ref, rows[0]?.campaignType])
-      expect(text).toBe(`${'\u2401😀'.repeat(128)}…`);
-    expect(rows[0]?.folder).toBe(`${'\u0080😀'.repeat(50)}…`);
+      expect(text).toBe(`${'\u2400😀'.repeat(128)}…`);
+    expect(rows[0]?.folder).toBe(`${'\u0080😀'.repeat(600)}…`);
     expect(rows[0]?.tags).toHaveLength(21);
-    expect(rows[0]?.tags[20]).toBe(`20${'\u0080'.repeat(98)}…`);
-    expect(JSON.stringify(data).length).toBeLessThan(10_000);
+    expect(rows[0]?.tags[20]).toBe(`20${'\u0080'.repeat(1_198)}…`);
+    // Sent again as it was kept, it fails again.
+    const again = await post(account, { rows: [{ target_url: failed?.target_url }] });
+    expect(again.body.data.counts.failed).toBe(1);
   });
 
   test('a deleted code stays on its row', async () => {

@@ -93,14 +93,19 @@ export const batchSchema = z
   })
   .meta({ id: 'Batch', description: 'A batch of codes.' }) satisfies z.ZodType<BatchJson>;
 
+const AS_SENT = 'As it was sent; of a row that failed, cut off after 256 characters.';
+
 /** A row of a batch in responses. */
 export const rowSchema = z
   .object({
     index: count('Its index in the request, from 0.'),
     status: z.enum(namesOf(ROW_STATUS_BY_NAME)),
-    target_url: z.string().nullable().meta({ description: 'As it was sent.' }),
-    name: z.string().nullable().meta({ description: 'As it was sent.' }),
-    external_ref: z.string().nullable().meta({ description: 'As it was sent.' }),
+    target_url: z.string().nullable().meta({
+      description:
+        'As it was sent, but trimmed if it is longer than 2,048 characters; of a row that failed, cut off after as many.',
+    }),
+    name: z.string().nullable().meta({ description: AS_SENT }),
+    external_ref: z.string().nullable().meta({ description: AS_SENT }),
     id: z.string().nullable().meta({ description: 'The code, once created.' }),
     short_code: z.string().nullable().meta({ description: 'The short code, once created.' }),
     scan_url: z.string().nullable().meta({ description: 'The scan URL, once created.' }),

@@ -208,15 +208,15 @@ class BatchRow(Model):
     status: Literal["pending", "created", "failed", "skipped"]
     target_url: str | None
     """
-    As it was sent.
+    As it was sent, but trimmed if it is longer than 2,048 characters; of a row that failed, cut off after as many.
     """
     name: str | None
     """
-    As it was sent.
+    As it was sent; of a row that failed, cut off after 256 characters.
     """
     external_ref: str | None
     """
-    As it was sent.
+    As it was sent; of a row that failed, cut off after 256 characters.
     """
     id: str | None
     """

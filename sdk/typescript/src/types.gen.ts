@@ -477,15 +477,15 @@ export interface BatchRow {
   index: number;
   status: 'pending' | 'created' | 'failed' | 'skipped';
   /**
-   * As it was sent.
+   * As it was sent, but trimmed if it is longer than 2,048 characters; of a row that failed, cut off after as many.
    */
   target_url: string | null;
   /**
-   * As it was sent.
+   * As it was sent; of a row that failed, cut off after 256 characters.
    */
   name: string | null;
   /**
-   * As it was sent.
+   * As it was sent; of a row that failed, cut off after 256 characters.
    */
   external_ref: string | null;
   /**

@@ -140,8 +140,8 @@ export const BatchCountsSchema: GenMessage<BatchCounts> = /*@__PURE__*/
   messageDesc(file_signpost_batches_v1_batches, 1);
 
 /**
- * A row of a batch. Of one that failed, texts are cut off with an ellipsis, the target after 2,048 characters, the reason
- * after 1,000 and the others after 256, and control characters are shown as symbols.
+ * A row of a batch. Of one that failed, the target is cut off with an ellipsis after 2,048 characters, the reason after
+ * 1,000 and other texts after 256.
  *
  * @generated from message signpost.batches.v1.BatchRow
  */
@@ -161,7 +161,7 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   status: RowStatus;
 
   /**
-   * The target as it was sent.
+   * The target as it was sent, but trimmed if it is longer than 2,048 characters.
    *
    * @generated from field: optional string target_url = 3;
    */
@@ -224,15 +224,15 @@ export type BatchRow = Message<"signpost.batches.v1.BatchRow"> & {
   campaignType?: string | undefined;
 
   /**
-   * The folder as it was sent, an id or a name; cut off after 100 characters.
+   * The folder as it was sent, an id or a name, trimmed; cut off after 1,200 characters.
    *
    * @generated from field: optional string folder = 12;
    */
   folder?: string | undefined;
 
   /**
-   * The tags as they were sent, ids or names, each once in its first spelling and cut off after 100 characters. Of more
-   * than 20 that are invalid, or too many, only some.
+   * The tags as they were sent, ids or names, each once in its first spelling and cut off after 1,200 characters. Of
+   * more than 20 that are invalid, or too many, only some.
    *
    * @generated from field: repeated string tags = 13;
    */
