@@ -1,6 +1,5 @@
 import { Plus } from 'lucide-react';
 import { useRef, useState } from 'react';
-import { Checkbox } from 'react-aria-components';
 import type { Code } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
 import type { Target } from '../../../../proto/gen/signpost/targets/v1/targets_pb.ts';
 import { Button } from '../../components/button.tsx';
@@ -17,11 +16,13 @@ import { useIsMounted } from '../../data/use-is-mounted.ts';
 import { useLatest } from '../../data/use-latest.ts';
 import { useMessages } from '../../messages/index.ts';
 import { parametersProblem } from './draft-problems.ts';
-import { type DraftRule, draftOf, isChanged, newRule, policyOf } from './policy-draft.ts';
+import { ParameterFields } from './parameter-fields.tsx';
+import { draftOf, isChanged, policyOf } from './policy-draft.ts';
 import { RuleForm } from './rule-form.tsx';
 import styles from './target-editor.module.css';
 import { previewProblem, targetErrors } from './target-errors.ts';
 import { TargetPreview } from './target-preview.tsx';
+import { useDraftRules } from './use-draft-rules.ts';
 import { useSaveTarget } from './use-save-target.ts';
 
 /** The maximum number of rules, as in policy.proto. Source: docs/targets.md, "Policies". */
@@ -44,7 +45,6 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
   const latest = useLatest(draft);
   const isMounted = useIsMounted();
   const [wasSent, setSent] = useState(false);
-  const [unfinished, setUnfinished] = useState<readonly string[]>([]);
   const element = useRef<HTMLFormElement>(null);
   const addRule = useRef<HTMLButtonElement>(null);
   const { save, isPending, error, reset } = useSaveTarget({
@@ -59,32 +59,17 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
     },
     onFailed: () => focusFirstInvalid(element.current),
   });
+  const { unfinished, setUnfinished, ...rules } = useDraftRules({ draft, setDraft, onMoved: () => error && reset() });
   const rejected = error ? fieldErrors(error, common.invalid) : undefined;
   const errors = targetErrors(draft, { wasSent, unfinished, rejected }, messages);
-  // What the core said names rules and variants by their positions: it is forgotten when these change.
-  const setRules = (rules: readonly DraftRule[], isMoved = true) => {
-    if (isMoved && error) reset();
-    setUnfinished([]);
-    setDraft({ ...draft, rules });
-  };
-  const setRule = (index: number, rule: DraftRule) => {
-    const rules = draft.rules.map((each, at) => (at === index ? rule : each));
-    setRules(rules, rule.variants.length !== draft.rules[index]?.variants.length);
-  };
-  const moveRule = (index: number, to: number) => {
-    const rules = [...draft.rules];
-    rules.splice(to, 0, ...rules.splice(index, 1));
-    setRules(rules);
-  };
-  const badParameters = parametersProblem(draft);
   const hasRules = draft.rules.length > 0;
   const submit = async () => {
     if (isPending) return;
     setSent(true);
     const begun = unfinishedDates(element.current);
     setUnfinished(begun);
-    const isBad = targetErrors(draft, { wasSent: true, unfinished: begun }, messages).size > 0 || badParameters;
-    if (isBad) return focusFirstInvalid(element.current);
+    const problems = targetErrors(draft, { wasSent: true, unfinished: begun }, messages);
+    if (problems.size > 0 || parametersProblem(draft)) return focusFirstInvalid(element.current);
     await save(draft);
   };
   return (
@@ -122,10 +107,10 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               number={index + 1}
               isLast={index === draft.rules.length - 1}
               errors={errors}
-              onChange={(changed) => setRule(index, changed)}
-              onMove={(to) => moveRule(index, to)}
+              onChange={(changed) => rules.replace(index, changed)}
+              onMove={(to) => rules.move(index, to)}
               onRemove={() => {
-                setRules(draft.rules.filter((each) => each.key !== rule.key));
+                rules.remove(index);
                 passFocus(() => addRule.current);
               }}
             />
@@ -136,7 +121,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
                 ref={addRule}
                 icon={Plus}
                 onPress={() => {
-                  setDraft({ ...draft, rules: [...draft.rules, newRule()] });
+                  rules.add();
                   // With the last one that can be added, the button is gone.
                   passFocus(() => element.current?.querySelector<HTMLElement>(`.${styles.rule}:last-of-type input`));
                 }}
@@ -145,26 +130,7 @@ export function TargetEditor({ code, target, onClose }: TargetEditorProps) {
               </Button>
             </div>
           )}
-          <div className={styles.two}>
-            <Field
-              label={form.parameters}
-              description={form.parametersHelp}
-              value={draft.parameters}
-              onChange={(parameters) => setDraft({ ...draft, parameters, uneditedParameters: undefined })}
-              error={badParameters ? form.parametersProblems[badParameters] : errors.get('policy.parameters')}
-              rows={2}
-              isOptional
-              mono
-            />
-            <Checkbox
-              className={styles.check}
-              isSelected={draft.passQuery}
-              onChange={(passQuery) => setDraft({ ...draft, passQuery })}
-            >
-              <span className={styles.box} aria-hidden="true" />
-              {form.passQuery}
-            </Checkbox>
-          </div>
+          <ParameterFields draft={draft} onChange={setDraft} error={errors.get('policy.parameters')} />
           <Field
             label={form.note}
             description={form.noteHelp}
