@@ -8,8 +8,10 @@ import {
   type UpdatedCode,
   UpdateOutcome,
 } from '../../../../proto/gen/signpost/codes/v1/codes_pb.ts';
+import { refreshCodes } from '../../data/code-lists.ts';
 import { isResultUnknown } from '../../data/idempotency-key.ts';
 import { readCodes } from '../../data/read-codes.ts';
+import { refreshTarget } from '../../data/refresh-target.ts';
 import { transport } from '../../data/transport.ts';
 import { type BulkResult, Tally } from './bulk-result.ts';
 import { isAborted, type RunOptions, retarget, retargetEnds } from './bulk-retarget.ts';
@@ -60,6 +62,11 @@ export async function undoChange(
     tally.broke(error);
   }
   return tally.result();
+}
+
+/** Reads again what the change may have changed. */
+export function refreshChanged({ kind }: { readonly kind: BulkChange['kind'] | 'export' }): Promise<void> {
+  return kind === 'retarget' ? refreshTarget() : refreshCodes();
 }
 
 async function takeBack(

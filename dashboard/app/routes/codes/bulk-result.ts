@@ -30,6 +30,16 @@ export interface BulkResult {
   readonly error: unknown;
 }
 
+/** Whether codes could not be changed, or something broke the change off. */
+export function hasFailed({ failures, error }: BulkResult): boolean {
+  return failures.length > 0 || error !== undefined;
+}
+
+/** Whether there is something to take back, and the state before of all of it is known. */
+export function isUndoable({ before, uncertain, changed }: BulkResult): boolean {
+  return before.length === changed && changed + uncertain.length > 0;
+}
+
 /** Counts what becomes of the codes of a change. */
 export class Tally {
   private readonly before: Code[] = [];
