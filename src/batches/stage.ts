@@ -16,7 +16,7 @@ import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { copyRows } from '../db/columns.ts';
 import type { Database } from '../db/database.ts';
 import { entityManagerIn } from '../db/orm-transaction.ts';
-import { excerpt, excerptWithoutControls, expectStorable, MAX_REASON } from '../db/storable.ts';
+import { excerpt, excerptStillInvalid, expectStorable, MAX_REASON } from '../db/storable.ts';
 import { domainForPrinting, FOR_A_BATCH } from '../domains/for-printing.ts';
 import { bulkCompleted } from '../events/events.ts';
 import { isCompleted } from '../jobs/progress.ts';
@@ -129,5 +129,5 @@ function recordOf(
 /** A target as it is stored. One that is valid may have any number of spaces around it. */
 function storedUrl(sent: string, isValid: boolean): string {
   const url = isLonger(sent, MAX_URL_CHARACTERS) ? sent.trim() : sent;
-  return isValid ? url : excerptWithoutControls(url, MAX_URL_CHARACTERS);
+  return isValid ? url : excerptStillInvalid(url, MAX_URL_CHARACTERS);
 }

@@ -11,7 +11,7 @@ import { violationSentence } from '../calls/validator.ts';
 import type { IsPlatformHost } from '../codes/fields/platform-hosts.ts';
 import { readTags } from '../codes/fields/tags.ts';
 import { readTargets } from '../codes/fields/target-url.ts';
-import { excerptWithoutControls, nulProblem } from '../db/storable.ts';
+import { excerptStillInvalid, nulProblem } from '../db/storable.ts';
 
 /** Longest `external_ref`, in characters. Source: docs/contract.md, "Batches". */
 const MAX_EXTERNAL_REF = 128;
@@ -25,9 +25,7 @@ const SLICE = { items: 200, size: 5_000 };
 /** A row as it is stored: its input and the result of the validation. */
 export interface ValidatedRow {
   readonly input: BatchRowInput;
-  /**
-   * As it was sent, but trimmed, cut off if no label can match it, and with other control characters; so are `tags`.
-   */
+  /** Trimmed, cut off where no label can match it any more, and with U+0080 for control characters; so are `tags`. */
   readonly folder: string | null;
   /** Without repeated ones (`readTags`); of a row with too many, the first. */
   readonly tags: readonly string[];
@@ -62,7 +60,7 @@ export async function validateRows(
         read.problem;
       validated.push({
         input,
-        folder: input.folder === undefined ? null : storedReference(input.folder),
+        folder: input.folder === undefined ? null : storedReference(input.folder.trim()),
         tags: read.tags.map(storedReference),
         codeId: problem === undefined ? newUuid() : null,
         problem: problem ?? null,
@@ -73,9 +71,9 @@ export async function validateRows(
   return validated;
 }
 
-/** A reference to a label as it is stored: whole, if it may be one to an existing label. */
+/** A trimmed reference to a label as it is stored: whole, if it may be one to an existing label. */
 function storedReference(reference: string): string {
-  return excerptWithoutControls(reference.trim(), MAX_LABEL_SPELLING);
+  return excerptStillInvalid(reference, MAX_LABEL_SPELLING);
 }
 
 /** The problem with the row's fields: those that follow the rules of single codes, and the batch's own. */

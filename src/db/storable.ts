@@ -24,10 +24,10 @@ export function excerpt(text: string | null | undefined, most = MAX_FAILED_TEXT)
 }
 
 /**
- * The same for a text in which control characters are invalid. It remains invalid: one of them takes the place of all,
- * as Postgres can't store NUL, and JSON needs six bytes for most others.
+ * The same for a text that may contain no control characters. If it does, the excerpt remains invalid: U+0080 takes the
+ * place of each, as Postgres can't store NUL, and JSON needs six bytes for most others.
  */
-export function excerptWithoutControls(text: string, most: number): string {
+export function excerptStillInvalid(text: string, most: number): string {
   return cutOff(text, most).replace(/\p{Cc}/gu, '\u0080');
 }
 

@@ -63,14 +63,14 @@ function unstatedOffset(text: string, message: string): number {
   if (message.startsWith('Unexpected end')) return text.length;
   const quoted = /^Unexpected token '.', \.\.\."(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message)?.[1];
   if (quoted === undefined) return unexpectedAt(text.slice(0, 2 * QUOTED));
-  let offset = text.indexOf(quoted) + QUOTED;
-  for (let places = 1; places < MOST_PLACES && isIncomplete(text.slice(0, offset + 1)); places++) {
-    // The same characters in an earlier string.
-    const next = text.indexOf(quoted, offset - QUOTED + 1);
-    if (next === -1) break;
-    offset = next + QUOTED;
+  let place = text.indexOf(quoted);
+  for (let places = 1; places < MOST_PLACES; places++) {
+    const next = text.indexOf(quoted, place + 1);
+    // If the token is not wrong here, these are the same characters in an earlier string.
+    if (next === -1 || !isIncomplete(text.slice(0, place + QUOTED + 1))) break;
+    place = next;
   }
-  return offset;
+  return place + QUOTED;
 }
 
 /** The offset of the first token that is wrong: the longest prefix that only lacks its end stops before it. */
